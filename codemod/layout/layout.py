@@ -1,0 +1,211 @@
+"""The layout of a tensor: symbolic size and stride of each dim, some of which may be packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+from codemod.layout.origin import Origin
+from codemod.layout.size import ONE, UNKNOWN, Answer, Atom, AtomKind, Size, equal, product
+
+
+class World(Enum):
+    """Under which assumption a layout holds."""
+
+    DEFAULT = "default"
+    """Whatever the source does not fix is contiguous: arguments, parameters, convolution outputs."""
+    ANY = "any"
+    """Whatever the source does not fix may have any strides: what holds here holds always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The dims `front` to `rank - back` of a tensor whose rank is not known.
+
+    `merged` says that they are contiguous among themselves: each stride is the next size times the next stride.
+    """
+
+    owner: str
+    front: int = 0
+    back: int = 0
+    merged: bool = False
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def atom(self) -> Atom:
+        """The number of elements of the packed dims."""
+        return Atom(f"{self.owner}[{self.front}:{-self.back or ''}]", AtomKind.DIM, owner=self.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One dim, or one pack of dims, whose `size` is then their product and `stride` that of the last of them.
+
+    `stride` is in elements; UNKNOWN in the answer of an op rule asks for a fresh symbol.
+    """
+
+    size: Size
+    stride: Size
+    pack: Pack | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes and strides, outermost dim first.  At most one dim is a pack."""
+
+    dims: tuple[Dim, ...]
+
+    @cached_property
+    def rank(self) -> int | None:
+        """None where dims are packed."""
+        return None if self.pack_at is not None else len(self.dims)
+
+    @cached_property
+    def pack_at(self) -> int | None:
+        return next((i for i, dim in enumerate(self.dims) if dim.pack), None)
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return tuple(dim.size for dim in self.dims)
+
+    @property
+    def strides(self) -> tuple[Size, ...]:
+        return tuple(dim.stride for dim in self.dims)
+
+    @cached_property
+    def numel(self) -> Size:
+        return product(self.sizes)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.dims)
+
+    @cached_property
+    def core(self) -> tuple[Dim, ...]:
+        """The dims without those of size 1, which merge with anything and hide nothing."""
+        return tuple(dim for dim in self.dims if dim.size != ONE)
+
+    @cached_property
+    def boundaries(self) -> tuple[Answer, ...]:
+        """For each two adjacent dims of `core`: can a view merge them?"""
+        return tuple(can_merge(left, right) for left, right in zip(self.core, self.core[1:], strict=False))
+
+    @cached_property
+    def is_mergeable(self) -> bool:
+        """Every view of it is legal, for all sizes: contiguous but for a common scale of the strides."""
+        return all(answer is Answer.YES for answer in self.boundaries) and all(
+            dim.pack is None or dim.pack.merged for dim in self.dims
+        )
+
+    @cached_property
+    def is_contiguous(self) -> bool:
+        """Contiguous for all sizes."""
+        return self.is_mergeable and (not self.core or self.core[-1].stride == ONE)
+
+    @cached_property
+    def origins(self) -> tuple[Origin, ...]:
+        """What decides the strides that the source does not fix."""
+        found = dict.fromkeys(o for dim in self.dims for atom in sorted(dim.stride.atoms) for o in atom.origins)
+        found |= dict.fromkeys(o for dim in self.dims if dim.pack for o in dim.pack.origins)
+        return tuple(found)
+
+    def index(self, dim: int | None) -> int | None:
+        """Position of torch dim `dim` in `dims`; None where the pack hides it or it does not exist."""
+        if dim is None:
+            return None
+        if self.pack_at is None:
+            return dim % len(self.dims) if -len(self.dims) <= dim < len(self.dims) else None
+        if dim >= 0:
+            return dim if dim < self.pack_at else None
+        behind = len(self.dims) - self.pack_at - 1
+        return len(self.dims) + dim if -dim <= behind else None
+
+    def exposed(self, front: int = 0, back: int = 0) -> Layout:
+        """The same layout with at least `front` dims before and `back` dims after the pack.
+
+        Right only where the tensor is known to have that many dims.
+        """
+        at = self.pack_at
+        if at is None:
+            return self
+        more_front, more_back = max(0, front - at), max(0, back - (len(self.dims) - at - 1))
+        if not more_front and not more_back:
+            return self
+        return Layout((*self.dims[:at], *_unpack(self.dims[at], more_front, more_back), *self.dims[at + 1 :]))
+
+    def of_rank(self, rank: int) -> Layout:
+        """The same layout once the rank is known."""
+        at = self.pack_at
+        if at is None:
+            return self
+        opened = self.exposed(front=at + rank - len(self.dims) + 1)
+        return Layout(tuple(dim for dim in opened.dims if dim.pack is None))
+
+
+def can_merge(left: Dim, right: Dim) -> Answer:
+    """Is `left.stride == right.size * right.stride`?"""
+    if right.pack is not None and not right.pack.merged:
+        return Answer.MAYBE
+    return equal(left.stride, right.size * right.stride)
+
+
+def contiguous(sizes: Sequence[Size]) -> Layout:
+    """The default layout of these sizes."""
+    stride, dims = ONE, []
+    for size in reversed(sizes):
+        dims.append(Dim(size, stride))
+        stride = stride * size
+    return Layout(tuple(reversed(dims)))
+
+
+def restrided(layout: Layout) -> Layout:
+    """The contiguous layout with the sizes of `layout`, packs included."""
+    stride, dims = ONE, []
+    for dim in reversed(layout.dims):
+        pack = replace(dim.pack, merged=True, origins=()) if dim.pack else None
+        dims.append(Dim(dim.size, stride, pack))
+        stride = stride * dim.size
+    return Layout(tuple(reversed(dims)))
+
+
+def unknown(owner: str, origins: tuple[Origin, ...] = (), *, world: World = World.ANY) -> Layout:
+    """A tensor of unknown rank named `owner`; contiguous in the DEFAULT world, of any strides in the other."""
+    pack = Pack(owner, merged=world is World.DEFAULT, origins=origins if world is World.ANY else ())
+    size = Size.of(pack.atom)
+    return Layout((Dim(size, ONE if pack.merged else stride_atom(owner, -1, origins), pack),))
+
+
+def anonymous() -> Layout:
+    """A contiguous tensor of which neither rank nor sizes are known; the name is given by whoever asked."""
+    return Layout((Dim(UNKNOWN, ONE, Pack("", merged=True)),))
+
+
+def dim_atom(owner: str, index: int) -> Atom:
+    return Atom(f"{owner}[{index}]", AtomKind.DIM, owner=owner, index=index)
+
+
+def stride_atom(owner: str, index: int, origins: tuple[Origin, ...]) -> Size:
+    return Size.of(Atom(f"{owner}.stride({index})", AtomKind.STRIDE, owner=owner, index=index, origins=origins))
+
+
+def _unpack(dim: Dim, front: int, back: int) -> Iterable[Dim]:
+    pack = dim.pack
+    assert pack is not None
+    rest = replace(pack, front=pack.front + front, back=pack.back + back)
+    indices = [*range(pack.front, rest.front), None, *range(-rest.back, -pack.back)]
+    sizes = [Size.of(rest.atom if i is None else dim_atom(pack.owner, i)) for i in indices]
+    if pack.merged:
+        strides = [product(sizes[i + 1 :]) * dim.stride for i in range(len(sizes))]
+    else:
+        strides = [stride_atom(pack.owner, -1 - rest.back if i is None else i, pack.origins) for i in indices]
+        if back:
+            strides[-1] = dim.stride
+    return [
+        Dim(size, stride, rest if i is None else None)
+        for i, size, stride in zip(indices, sizes, strides, strict=True)
+    ]

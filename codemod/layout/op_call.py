@@ -1,0 +1,64 @@
+"""What the analysis found at one call: the value that a Transform decides on."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from codemod.finding import Reason, Span
+from codemod.layout.value import Value
+from codemod.layout.viewable import Judgement, Target
+
+
+class Form(Enum):
+    """How the op is called."""
+
+    METHOD = "x.op(...)"
+    UNBOUND = "torch.Tensor.op(x, ...)"
+    FUNCTION = "torch.op(x, ...)"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The call as it was met on one path: with these values, from these callers."""
+
+    receiver: Value
+    """The tensor operated on, whatever the form."""
+    arguments: tuple[Value, ...]
+    """Without the receiver."""
+    keywords: tuple[tuple[str, Value], ...]
+    target: Target | None = None
+    """The sizes asked for by view, view_as or reshape; None where not even their number is known."""
+    is_target_a_shape: bool = True
+    """False where the argument may be a dtype, so that `.reshape` might not take it."""
+    default: Judgement | None = None
+    """With everything that the source does not fix contiguous; None where the receiver is not a tensor."""
+    any: Judgement | None = None
+    """With everything that the source does not fix of any strides."""
+    callers: tuple[Reason, ...] = ()
+    """The calls through which the path came, outermost first; empty where the function was taken by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """One call of an op that some Transform cares for.  Holds a syntax node: it stays in the worker that parsed it."""
+
+    path: str
+    operation: str
+    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim."""
+    form: Form
+    span: Span
+    node: ast.Call
+    observations: tuple[Observation, ...]
+    """Empty where the analysis did not reach the call."""
+    writes: tuple[Reason, ...] = ()
+    """Places that write in place to the result or to an alias of it."""
+    keeps: tuple[Reason, ...] = ()
+    """Places that keep the result as an attribute, where it may go on sharing storage."""
+    is_temporary: bool = False
+    """The result has no name: what is written to it can be read only through the receiver."""
+    is_guarded: bool = False
+    """Stands in a `try` whose handler takes the RuntimeError: refusing is part of the program's control flow."""
+    function: str = ""
+    """Qualified name of the function that holds the call."""

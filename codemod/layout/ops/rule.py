@@ -1,0 +1,132 @@
+"""How an op rule is declared: one function that maps layouts to a layout, under the names that torch gives the op.
+
+A rule knows one world at a time and says only what torch's own code fixes.  Its parameters carry torch's names and
+say by their annotation what they need to be:
+
+    Layout          a tensor; one that is not followed comes as a tensor of unknown rank and strides
+    Layouts         a sequence of tensors; None where it is not known
+    Index           an int; None where it is not known
+    Indices         ints, given one by one or as a tuple; None where they are not known
+    Shape           sizes, given one by one or as a tuple; None where not even their number is known
+    Extent          one size; UNKNOWN where it is not known
+    Flag, Text      a truth value, a text; None where it is not known
+    Value           the abstract value as it is
+    World           under which assumption the layouts hold
+
+UNKNOWN as a size or stride in the answer becomes a fresh symbol.  None as the answer is a tensor of which nothing is
+known.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from types import MappingProxyType
+
+from codemod.layout.layout import Layout
+from codemod.layout.size import Size
+from codemod.layout.viewable import Target
+
+Layouts = tuple[Layout, ...] | None
+Index = int | None
+Indices = tuple[int, ...] | None
+Shape = Target | None
+Extent = Size
+Flag = bool | None
+Text = str | None
+
+
+class Alias(Enum):
+    """Does the result share storage with the first tensor argument?"""
+
+    ALWAYS = "always"
+    NEVER = "never"
+    MAYBE = "maybe"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A tuple of tensors of one layout that cut `dim`, of `size`, of the input into parts."""
+
+    layout: Layout
+    size: Size
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A named tuple."""
+
+    items: tuple[tuple[str, Layout | None], ...]
+
+
+Outcome = Layout | Parts | Fields | Size | Target | tuple["Outcome", ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    kind: str
+    """The annotation, as written."""
+    default: object
+    is_variadic: bool
+    is_keyword_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    names: tuple[str, ...]
+    function: Callable[..., Outcome]
+    parameters: tuple[Parameter, ...]
+    alias: Alias
+    examples: tuple[str, ...]
+    """Python expressions over tensors `x`, `y`, `z`, `image` (4-d) and modules, that the tests run on real torch."""
+
+
+_DECLARED: dict[str, Rule] = {}
+
+
+def op(
+    *names: str, alias: Alias = Alias.NEVER, examples: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+    """Declare the rule of an op.  `.view` is a tensor method; other names are import paths.
+
+    The keyword-only parameters of a `torch.nn` module's rule are those of its constructor, in torch's order.
+    """
+
+    def declare(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        rule = Rule(names, function, _parameters(function), alias, examples)
+        for name in names:
+            if name in _DECLARED:
+                raise ValueError(f"two rules for {name}")
+            _DECLARED[name] = rule
+        return function
+
+    return declare
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Every declared rule by name; the files of this folder are found by being there."""
+    package = importlib.import_module(__package__)
+    for found in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{__package__}.{found.name}")
+    return MappingProxyType(_DECLARED)
+
+
+def _parameters(function: Callable[..., Outcome]) -> tuple[Parameter, ...]:
+    return tuple(
+        Parameter(
+            parameter.name,
+            str(parameter.annotation),
+            parameter.default,
+            parameter.kind is inspect.Parameter.VAR_POSITIONAL,
+            parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+        )
+        for parameter in inspect.signature(function).parameters.values()
+    )

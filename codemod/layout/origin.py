@@ -1,0 +1,28 @@
+"""Where a stride that the source does not fix comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class OriginKind(Enum):
+    CALLER = "caller"
+    """A tensor that the function is given: its layout is the caller's choice."""
+    MEMORY_FORMAT = "memory format"
+    """A convolution, pooling or norm that hands on channels_last."""
+    BACKEND = "backend"
+    """An op whose output layout differs by backend, path or version."""
+    GRADIENT = "gradient"
+    """A gradient inside a custom backward: expanded or permuted, whatever the forward saw."""
+    SIZE_ONE = "size one"
+    """A reshape that copies in general and is a view where a dim has size 1."""
+    UNKNOWN = "unknown"
+    """Something that the analysis does not follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    kind: OriginKind
+    text: str
+    line: int | None = None

@@ -1,0 +1,242 @@
+"""Symbolic sizes and strides: polynomials with integer coefficients over named atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codemod.layout.origin import Origin
+
+
+class Answer(Enum):
+    """Of a question about symbols: YES for all values, NO for some witness with sizes above 1, else MAYBE."""
+
+    YES = "yes"
+    NO = "no"
+    MAYBE = "maybe"
+
+
+class AtomKind(Enum):
+    DIM = "dim"
+    """A size that the caller chooses freely: two different ones can be told apart by an input."""
+    OPAQUE = "opaque"
+    """A positive integer of which nothing is known: a config attribute, a quotient, a count from data."""
+    STRIDE = "stride"
+    """A stride that nothing in the source fixes; zero is possible."""
+
+
+class Atom(str):
+    """A symbol.  It is its name, so that monomials hash and sort as strings do."""
+
+    kind: AtomKind
+    owner: str | None
+    index: int
+    below: Size | None
+    origins: tuple[Origin, ...]
+
+    def __new__(
+        cls,
+        name: str,
+        kind: AtomKind = AtomKind.OPAQUE,
+        *,
+        owner: str | None = None,
+        index: int = 0,
+        below: Size | None = None,
+        origins: tuple[Origin, ...] = (),
+    ) -> Atom:
+        """`owner` and `index`: dim `index` of the tensor `owner`; `below`: strictly smaller than that size."""
+        atom = super().__new__(cls, name)
+        atom.kind, atom.owner, atom.index, atom.below, atom.origins = kind, owner, index, below, origins
+        return atom
+
+
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A sum of monomials; `terms` None is the size of which nothing is known (`UNKNOWN`)."""
+
+    terms: tuple[tuple[Monomial, int], ...] | None
+
+    @staticmethod
+    def of(value: int | Atom) -> Size:
+        if isinstance(value, Atom):
+            return Size((((value,), 1),))
+        return Size((((), value),) if value else ())
+
+    @cached_property
+    def atoms(self) -> frozenset[Atom]:
+        return frozenset(atom for monomial, _ in self.terms or () for atom in monomial)
+
+    @cached_property
+    def constant(self) -> int | None:
+        """The value, where it is a number."""
+        if self.terms is None:
+            return None
+        if not self.terms:
+            return 0
+        (monomial, coefficient), *rest = self.terms
+        return coefficient if not rest and not monomial else None
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Size) -> Size:
+        if self.terms is None or other.terms is None:
+            return UNKNOWN
+        return _collect([*self.terms, *other.terms])
+
+    def __neg__(self) -> Size:
+        return self if self.terms is None else Size(tuple((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: Size) -> Size:
+        return self + -other
+
+    def __mul__(self, other: Size) -> Size:
+        if self.terms is None or other.terms is None:
+            return UNKNOWN
+        if self is ONE or self.terms == _ONE_TERMS:
+            return other
+        if other is ONE or other.terms == _ONE_TERMS:
+            return self
+        return _collect(
+            [(_merge(m, n), c * d) for m, c in self.terms for n, d in other.terms],
+        )
+
+    def __str__(self) -> str:
+        if self.terms is None:
+            return "?"
+        return " + ".join(_spell(m, c) for m, c in self.terms).replace("+ -", "- ") or "0"
+
+    def divided_by(self, other: Size) -> Size:
+        """The exact quotient where `other` is a monomial that divides every term; else UNKNOWN."""
+        if self.terms is None or other.terms is None or len(other.terms) != 1:
+            return UNKNOWN
+        if self == other:
+            return ONE
+        ((divisor, scale),) = other.terms
+        quotient = []
+        for monomial, coefficient in self.terms:
+            rest = _without(monomial, divisor)
+            if rest is None or coefficient % scale:
+                return UNKNOWN
+            quotient.append((rest, coefficient // scale))
+        return _collect(quotient)
+
+    def at(self, values: Mapping[Atom, Size]) -> Size:
+        """The polynomial with some atoms replaced."""
+        if self.terms is None or self.atoms.isdisjoint(values):
+            return self
+        total = ZERO
+        for monomial, coefficient in self.terms:
+            part = Size.of(coefficient)
+            for atom in monomial:
+                part = part * values.get(atom, Size.of(atom))
+            total = total + part
+        return total
+
+
+_ONE_TERMS: tuple[tuple[Monomial, int], ...] = (((), 1),)
+UNKNOWN = Size(None)
+ZERO = Size(())
+ONE = Size(_ONE_TERMS)
+INFER = Size.of(-1)
+"""The `-1` of a view's target."""
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    total = ONE
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def equal(left: Size, right: Size) -> Answer:
+    """Is it the same number?  NO needs a witness with every size above 1."""
+    if left.terms is None or right.terms is None:
+        return Answer.MAYBE
+    if left == right:
+        return Answer.YES
+    if left.constant is not None and right.constant is not None:
+        return Answer.NO
+    difference = left - right
+    kinds = {atom.kind for atom in difference.atoms}
+    if AtomKind.STRIDE in kinds:
+        return Answer.MAYBE
+    if kinds == {AtomKind.DIM} or _sign(difference):
+        return Answer.NO
+    return Answer.MAYBE
+
+
+def is_less(left: Size, right: Size) -> Answer:
+    """Is `left < right` for all sizes above 1 (YES), for none (NO)?"""
+    if left.terms is None or right.terms is None:
+        return Answer.MAYBE
+    if left == right:
+        return Answer.NO
+    difference = right - left
+    if any(atom.kind is AtomKind.STRIDE for atom in difference.atoms):
+        return Answer.MAYBE
+    sign = _sign(difference)
+    return Answer.YES if sign > 0 else Answer.NO if sign < 0 else Answer.MAYBE
+
+
+def _sign(size: Size) -> int:
+    """+1 or -1 where the polynomial keeps that sign for all sizes above 1; 0 where that is not shown.
+
+    Each atom becomes 2 plus a number of at least 0 (a bound `below` becomes the atom plus 1 and more): the
+    coefficients of what comes out, and a constant that is not 0, decide.
+    """
+    bounds = {
+        next(iter(atom.below.atoms)): Size.of(atom) + Size.of(Atom(f"{atom}+")) - ONE
+        for atom in size.atoms
+        if atom.below is not None and len(atom.below.atoms) == 1 and atom.below == Size.of(next(iter(atom.below.atoms)))
+    }
+    shifted = size.at(bounds)
+    shifted = shifted.at({atom: Size.of(atom) + Size.of(2) for atom in shifted.atoms})
+    coefficients = [coefficient for _, coefficient in shifted.terms or ()]
+    if not coefficients or not any(not monomial for monomial, _ in shifted.terms or ()):
+        return 0
+    if all(c > 0 for c in coefficients):
+        return 1
+    return -1 if all(c < 0 for c in coefficients) else 0
+
+
+def _collect(terms: Iterable[tuple[Monomial, int]]) -> Size:
+    found: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        found[monomial] = found.get(monomial, 0) + coefficient
+    return Size(tuple(sorted((m, c) for m, c in found.items() if c)))
+
+
+def _merge(left: Monomial, right: Monomial) -> Monomial:
+    if not left:
+        return right
+    return tuple(sorted(left + right)) if right else left
+
+
+def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    rest = list(monomial)
+    for atom in divisor:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return tuple(rest)
+
+
+def _spell(monomial: Monomial, coefficient: int) -> str:
+    names = "*".join(monomial)
+    if not names:
+        return str(coefficient)
+    if abs(coefficient) == 1:
+        return names if coefficient == 1 else f"-{names}"
+    return f"{coefficient}*{names}"

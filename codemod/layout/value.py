@@ -1,0 +1,210 @@
+"""Abstract values: what an expression may be, as far as the analysis follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import ast
+
+from codemod.finding import Reason
+from codemod.layout.layout import Layout, Pack, World
+from codemod.layout.size import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Not followed; `why` says at what the analysis stopped, in the user's words."""
+
+    why: str
+    line: int | None = None
+    name: str = ""
+    """A stable name, where the value may be a size: `self.heads`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor under both assumptions, and the storage that it shares."""
+
+    default: Layout
+    any: Layout
+    history: tuple[Reason, ...] = ()
+    """How it came to be strided, oldest first."""
+    views: frozenset[int] = frozenset()
+    """Call ids of the sites through which it shares storage: a write to it is a write through those."""
+    storages: frozenset[str] = frozenset()
+    """Names of what it may share storage with; a fresh result has none but its own."""
+    name: str = ""
+    """For a parameter without annotation, which may be a number as well."""
+
+    def layout(self, world: World) -> Layout:
+        return self.default if world is World.DEFAULT else self.any
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer that may be a size."""
+
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`x.shape`, or any tuple of integers; a pack stands for dims that are not told apart."""
+
+    items: tuple[Size | Pack, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal that is not an integer: text, None, a truth value, a float, a slice's Ellipsis."""
+
+    value: str | bytes | float | bool | None | complex | type(...)  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A tuple or list whose elements are known one by one."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A list of unknown length with one description for all its elements."""
+
+    item: Value
+    part_of: tuple[Size, int] | None = None
+    """(size, dim) where the elements cut that dim of that size into parts: there is more than one once they are unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A dict or namespace with text keys."""
+
+    items: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Qualified:
+    """Something named by its import path: `torch.nn.functional.relu`, `numpy`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A bound method that has not been called yet: `x.view`."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of this file; `owner` is the class it is looked up on, `bound` its `self`."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    qualified_name: str
+    bound: Value | None = None
+    closure: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), self.bound))
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of this file."""
+
+    node: ast.ClassDef
+    qualified_name: str
+
+    def __hash__(self) -> int:
+        return id(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An object of a class of this file, or `self`."""
+
+    of: Class
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A torch.nn module made with these constructor arguments."""
+
+    name: str
+    positional: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value that is certainly not a tensor and not a size; `views` where it shares a tensor's memory."""
+
+    kind: str
+    views: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values, by the path taken; `when` are the tests that must hold for each."""
+
+    options: tuple[tuple[Value, frozenset[Condition]], ...]
+
+
+Condition = tuple[str, bool]
+"""The text of a test, and how it came out."""
+
+Value = (
+    Unknown
+    | Tensor
+    | Number
+    | Shape
+    | Constant
+    | Several
+    | Repeated
+    | Mapping
+    | Qualified
+    | Method
+    | Function
+    | Class
+    | Instance
+    | Module
+    | Foreign
+    | Choice
+)
+
+OPTIONS_AT_MOST = 4
+"""More alternatives than this are not told apart."""
+
+
+def options(value: Value) -> tuple[tuple[Value, frozenset[Condition]], ...]:
+    return value.options if isinstance(value, Choice) else ((value, frozenset()),)
+
+
+def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
+    """One value for all alternatives; equal ones are told once, under what they have in common."""
+    found: dict[Value, frozenset[Condition]] = {}
+    for value, when in alternatives:
+        for option, inner in options(value):
+            conditions = inner | when
+            found[option] = found[option] & conditions if option in found else conditions
+    if len(found) == 1:
+        return next(iter(found))
+    if len(found) > OPTIONS_AT_MOST:
+        return Unknown(f"one of {len(found)} values, by the path taken")
+    return Choice(tuple(found.items()))
+
+
+def tensor(layout: Layout, storage: str = "") -> Tensor:
+    """A tensor whose layout the source fixes."""
+    return Tensor(layout, layout, storages=frozenset({storage} if storage else ()))
+
+
+def with_views(value: Tensor, views: frozenset[int]) -> Tensor:
+    return replace(value, views=value.views | views)

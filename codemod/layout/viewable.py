@@ -1,0 +1,259 @@
+"""The stride rule: which targets a view of a layout can have, and the layout of the result.
+
+ATen merges dims of the input into runs whose strides fit, and needs each run to be covered exactly by dims of the
+target.  So a view is legal just when every boundary between adjacent dims either can be merged or is also a
+boundary of the target.  Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from codemod.layout.layout import Dim, Layout, Pack, World, contiguous
+from codemod.layout.origin import Origin, OriginKind
+from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, equal, product, Atom
+
+
+class Legality(Enum):
+    LEGAL = "legal"
+    REFUSED = "refused"
+    MAYBE = "maybe"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The sizes that a view asks for; a pack stands for `*x.shape[:-1]`, INFER for `-1`."""
+
+    items: tuple[Size | Pack, ...]
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return tuple(Size.of(item.atom) if isinstance(item, Pack) else item for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`merged` are the two adjacent source dims (positions in the exposed layout) that decide; None where none does."""
+
+    legality: Legality
+    layout: Layout
+    """The receiver, its pack opened as far as the target names its dims."""
+    at: int | None = None
+    """The boundary that is refused or open: between dims `at` and `at + 1` of `layout.core`."""
+    origins: tuple[Origin, ...] = ()
+    """Of the strides at that boundary."""
+    is_target_open: bool = False
+    """True where only a size of the target is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Dims of the source that become these dims of the target; no part of it is known to fit by itself."""
+
+    dims: tuple[Dim, ...]
+    items: tuple[Size, ...]
+    packs: tuple[Pack | None, ...] = ()
+
+
+def judge(layout: Layout, target: Target | None) -> Judgement:
+    """Is `.view(target)` legal?  LEGAL for all sizes, REFUSED for some sizes above 1.
+
+    A target of None is one that is not known at all.
+    """
+    if layout.is_mergeable or any(size.constant == 0 for size in layout.sizes):
+        return Judgement(Legality.LEGAL, layout)
+    if target is None:
+        return _open(layout)
+    layout, target = align_packs(layout, target)
+    boundary = 0
+    pending: Judgement | None = None
+    for segment in segments(layout, target):
+        for answer in _judge_segment(segment, layout, boundary):
+            if answer.legality is Legality.REFUSED:
+                return answer
+            pending = pending or answer
+        boundary += len(segment.dims)
+    return pending or Judgement(Legality.LEGAL, layout)
+
+
+def _open(layout: Layout) -> Judgement:
+    at = next((i for i, answer in enumerate(layout.boundaries) if answer is not Answer.YES), None)
+    origins = layout.origins if at is None else _origins(layout.core[at : at + 2])
+    return Judgement(Legality.MAYBE, layout, at, origins, is_target_open=not origins)
+
+
+def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgement]:
+    """What stands in the way inside one segment; empty where nothing does."""
+    found = []
+    for i, dim in enumerate(segment.dims):
+        if dim.pack and not dim.pack.merged and not _is_same_pack(segment):
+            found.append(Judgement(Legality.MAYBE, layout, None, dim.pack.origins))
+    for i, (left, right) in enumerate(zip(segment.dims, segment.dims[1:], strict=False)):
+        merge = equal(left.stride, right.size * right.stride)
+        if merge is Answer.YES:
+            continue
+        cut = _cut(segment, i + 1)
+        if merge is Answer.NO and cut is Answer.NO:
+            found.append(Judgement(Legality.REFUSED, layout, offset + i, _origins((left, right))))
+            continue
+        is_target_open = merge is Answer.NO
+        origins = () if is_target_open else _origins((left, right))
+        found.append(Judgement(Legality.MAYBE, layout, offset + i, origins, is_target_open))
+    return found
+
+
+def _origins(dims: Sequence[Dim]) -> tuple[Origin, ...]:
+    return Layout(tuple(dims)).origins
+
+
+def _is_same_pack(segment: Segment) -> bool:
+    return len(segment.dims) == len(segment.items) == 1 and segment.packs[0] is not None
+
+
+def _cut(segment: Segment, position: int) -> Answer:
+    """Does the target have a boundary where the source has one before dim `position`?  Never YES inside a segment.
+
+    A single target dim has none, whatever its name: that is how merging shows without comparing sizes.
+    """
+    if len(segment.items) <= 1:
+        return Answer.NO if segment.items else Answer.MAYBE
+    before = product(dim.size for dim in segment.dims[:position])
+    behind = product(dim.size for dim in segment.dims[position:])
+    for j in range(1, len(segment.items)):
+        left, right = segment.items[:j], segment.items[j:]
+        answers = []
+        if INFER not in left:
+            answers.append(equal(product(left), before))
+        if INFER not in right:
+            answers.append(equal(product(right), behind))
+        if Answer.NO not in answers:
+            return Answer.MAYBE
+    return Answer.NO
+
+
+def segments(layout: Layout, target: Target) -> list[Segment]:
+    """Source and target, cut wherever the numbers of elements in front (or behind) are known to agree."""
+    dims = layout.core
+    kept = [(s, item if isinstance(item, Pack) else None) for s, item in zip(target.sizes, target.items, strict=True) if s != ONE]
+    sizes, packs = [s for s, _ in kept], [p for _, p in kept]
+    cuts = [(0, 0), *_cuts_from_front(dims, sizes)]
+    cuts += [(i, j) for i, j in _cuts_from_back(dims, sizes) if (i, j) > cuts[-1] and j >= cuts[-1][1]]
+    cuts.append((len(dims), len(sizes)))
+    return [
+        Segment(dims[i:k], tuple(sizes[j:m]), tuple(packs[j:m]))
+        for (i, j), (k, m) in zip(cuts, cuts[1:], strict=False)
+        if (i, j) != (k, m)
+    ]
+
+
+def _cuts_from_front(dims: Sequence[Dim], sizes: Sequence[Size]) -> list[tuple[int, int]]:
+    """Positions (i, j) up to which both hold the same number of elements, in rising order, before any `-1`."""
+    at, total = {}, ONE
+    for i, dim in enumerate(dims[:-1]):
+        total = total * dim.size
+        at.setdefault(total, i + 1)
+    found, total = [], ONE
+    for j, size in enumerate(sizes[:-1]):
+        if size == INFER or size.terms is None:
+            break
+        total = total * size
+        if total in at and total.terms is not None and (not found or at[total] > found[-1][0]):
+            found.append((at[total], j + 1))
+    return found
+
+
+def _cuts_from_back(dims: Sequence[Dim], sizes: Sequence[Size]) -> list[tuple[int, int]]:
+    mirrored = _cuts_from_front(dims[::-1], sizes[::-1])
+    return [(len(dims) - i, len(sizes) - j) for i, j in reversed(mirrored)]
+
+
+def align_packs(layout: Layout, target: Target) -> tuple[Layout, Target]:
+    """Both with their packs opened equally far, where the target names dims of the same tensor."""
+    at = layout.pack_at
+    pack = layout.dims[at].pack if at is not None else None
+    if pack is None or at is None:
+        return layout, target
+    fronts, backs = [pack.front], [pack.back]
+    for item in target.items:
+        if isinstance(item, Pack):
+            if item.owner == pack.owner:
+                fronts.append(item.front)
+                backs.append(item.back)
+            continue
+        for atom in item.atoms:
+            if atom.owner == pack.owner and atom.kind is AtomKind.DIM and atom == f"{pack.owner}[{atom.index}]":
+                (fronts if atom.index >= 0 else backs).append(atom.index + 1 if atom.index >= 0 else -atom.index)
+    front, back = max(fronts) - pack.front, max(backs) - pack.back
+    opened = layout.exposed(at + front, len(layout.dims) - at - 1 + back)
+    return opened, Target(tuple(p for item in target.items for p in _open_item(item, pack.owner, max(fronts), max(backs))))
+
+
+def _open_item(item: Size | Pack, owner: str, front: int, back: int) -> list[Size | Pack]:
+    if not isinstance(item, Pack) or item.owner != owner:
+        return [item]
+    whole = Layout((Dim(Size.of(item.atom), ONE, item),))
+    return [d.pack or d.size for d in whole.exposed(front - item.front, back - item.back).dims]
+
+
+def viewed(layout: Layout, target: Target | None) -> Layout | None:
+    """The layout of the result of a view that was accepted; None where not even its rank is known.
+
+    That it was accepted says that every boundary which it merges over could be merged.
+    """
+    if target is None:
+        return None
+    layout, target = align_packs(layout, target)
+    if layout.is_contiguous:
+        return _resolved(contiguous(_inferred(layout, target)), target)
+    dims: list[Dim] = []
+    for segment in segments(layout, target):
+        dims += _split(segment)
+    return _resolved(_with_ones(dims, target), target)
+
+
+def _split(segment: Segment) -> list[Dim]:
+    if _is_same_pack(segment):
+        return list(segment.dims)
+    sizes = _infer(segment.items, product(dim.size for dim in segment.dims))
+    stride = segment.dims[-1].stride if segment.dims else ONE
+    found = []
+    for size in reversed(sizes):
+        found.append(Dim(size, stride))
+        stride = stride * size
+    return found[::-1]
+
+
+def _infer(items: Sequence[Size], numel: Size) -> list[Size]:
+    rest = product(item for item in items if item != INFER)
+    return [numel.divided_by(rest) if item == INFER else item for item in items]
+
+
+def _inferred(layout: Layout, target: Target) -> list[Size]:
+    if INFER not in target.items:
+        return list(target.sizes)
+    found: list[Size] = []
+    for segment in segments(layout, target):
+        found += _infer(segment.items, product(dim.size for dim in segment.dims))
+    kept = iter(found)
+    return [ONE if size == ONE else next(kept) for size in target.sizes]
+
+
+def _with_ones(dims: Sequence[Dim], target: Target) -> Layout:
+    """The dims again with those of size 1 put back where the target has them."""
+    kept, found = iter(dims), []
+    for size in target.sizes:
+        found.append(Dim(ONE, ONE) if size == ONE else next(kept))
+    return Layout(tuple(found))
+
+
+def _resolved(layout: Layout, target: Target) -> Layout:
+    """A pack of the target stays a pack of the result."""
+    dims = []
+    for dim, item in zip(layout.dims, target.items, strict=True):
+        if isinstance(item, Pack) and dim.pack is None:
+            merged = layout.is_mergeable
+            dim = Dim(dim.size, dim.stride, Pack(item.owner, item.front, item.back, merged, item.origins))
+        dims.append(dim)
+    return Layout(tuple(dims))
