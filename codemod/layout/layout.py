@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 
 from codemod.layout.origin import Origin
 from codemod.layout.size import ONE, UNKNOWN, Answer, Atom, AtomKind, Size, equal, product
@@ -93,7 +94,7 @@ class Layout:
     @cached_property
     def boundaries(self) -> tuple[Answer, ...]:
         """For each two adjacent dims of `core`: can a view merge them?"""
-        return tuple(can_merge(left, right) for left, right in zip(self.core, self.core[1:], strict=False))
+        return tuple(can_merge(left, right) for left, right in pairwise(self.core))
 
     @cached_property
     def is_mergeable(self) -> bool:
@@ -186,11 +187,11 @@ def anonymous() -> Layout:
 
 
 def dim_atom(owner: str, index: int) -> Atom:
-    return Atom(f"{owner}[{index}]", AtomKind.DIM, owner=owner, index=index)
+    return Atom(f"{owner}[{index}]", AtomKind.DIM, owner=owner, dim=index)
 
 
 def stride_atom(owner: str, index: int, origins: tuple[Origin, ...]) -> Size:
-    return Size.of(Atom(f"{owner}.stride({index})", AtomKind.STRIDE, owner=owner, index=index, origins=origins))
+    return Size.of(Atom(f"{owner}.stride({index})", AtomKind.STRIDE, owner=owner, dim=index, origins=origins))
 
 
 def _unpack(dim: Dim, front: int, back: int) -> Iterable[Dim]:
@@ -206,6 +207,5 @@ def _unpack(dim: Dim, front: int, back: int) -> Iterable[Dim]:
         if back:
             strides[-1] = dim.stride
     return [
-        Dim(size, stride, rest if i is None else None)
-        for i, size, stride in zip(indices, sizes, strides, strict=True)
+        Dim(size, stride, rest if i is None else None) for i, size, stride in zip(indices, sizes, strides, strict=True)
     ]

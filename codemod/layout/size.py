@@ -34,7 +34,7 @@ class Atom(str):
 
     kind: AtomKind
     owner: str | None
-    index: int
+    dim: int
     below: Size | None
     origins: tuple[Origin, ...]
 
@@ -44,13 +44,13 @@ class Atom(str):
         kind: AtomKind = AtomKind.OPAQUE,
         *,
         owner: str | None = None,
-        index: int = 0,
+        dim: int = 0,
         below: Size | None = None,
         origins: tuple[Origin, ...] = (),
     ) -> Atom:
-        """`owner` and `index`: dim `index` of the tensor `owner`; `below`: strictly smaller than that size."""
+        """`owner` and `dim`: dim `dim` of the tensor `owner`; `below`: strictly smaller than that size."""
         atom = super().__new__(cls, name)
-        atom.kind, atom.owner, atom.index, atom.below, atom.origins = kind, owner, index, below, origins
+        atom.kind, atom.owner, atom.dim, atom.below, atom.origins = kind, owner, dim, below, origins
         return atom
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-
-import ast
 
 from codemod.finding import Reason
 from codemod.layout.layout import Layout, Pack, World
@@ -59,7 +58,7 @@ class Shape:
 class Constant:
     """A literal that is not an integer: text, None, a truth value, a float, a slice's Ellipsis."""
 
-    value: str | bytes | float | bool | None | complex | type(...)  # type: ignore[valid-type]
+    value: str | bytes | float | bool | complex | type(...) | None  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True, slots=True)

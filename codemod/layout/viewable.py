@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
-from codemod.layout.layout import Dim, Layout, Pack, World, contiguous
-from codemod.layout.origin import Origin, OriginKind
-from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, equal, product, Atom
+from codemod.layout.layout import Dim, Layout, Pack, contiguous
+from codemod.layout.origin import Origin
+from codemod.layout.size import INFER, ONE, Answer, AtomKind, Size, equal, product
 
 
 class Legality(Enum):
@@ -35,7 +36,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`merged` are the two adjacent source dims (positions in the exposed layout) that decide; None where none does."""
+    """The answer, and the boundary that decided it."""
 
     legality: Legality
     layout: Layout
@@ -87,10 +88,10 @@ def _open(layout: Layout) -> Judgement:
 def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgement]:
     """What stands in the way inside one segment; empty where nothing does."""
     found = []
-    for i, dim in enumerate(segment.dims):
+    for dim in segment.dims:
         if dim.pack and not dim.pack.merged and not _is_same_pack(segment):
             found.append(Judgement(Legality.MAYBE, layout, None, dim.pack.origins))
-    for i, (left, right) in enumerate(zip(segment.dims, segment.dims[1:], strict=False)):
+    for i, (left, right) in enumerate(pairwise(segment.dims)):
         merge = equal(left.stride, right.size * right.stride)
         if merge is Answer.YES:
             continue
@@ -136,25 +137,31 @@ def _cut(segment: Segment, position: int) -> Answer:
 def segments(layout: Layout, target: Target) -> list[Segment]:
     """Source and target, cut wherever the numbers of elements in front (or behind) are known to agree."""
     dims = layout.core
-    kept = [(s, item if isinstance(item, Pack) else None) for s, item in zip(target.sizes, target.items, strict=True) if s != ONE]
+    kept = [
+        (s, item if isinstance(item, Pack) else None)
+        for s, item in zip(target.sizes, target.items, strict=True)
+        if s != ONE
+    ]
     sizes, packs = [s for s, _ in kept], [p for _, p in kept]
     cuts = [(0, 0), *_cuts_from_front(dims, sizes)]
     cuts += [(i, j) for i, j in _cuts_from_back(dims, sizes) if (i, j) > cuts[-1] and j >= cuts[-1][1]]
     cuts.append((len(dims), len(sizes)))
     return [
         Segment(dims[i:k], tuple(sizes[j:m]), tuple(packs[j:m]))
-        for (i, j), (k, m) in zip(cuts, cuts[1:], strict=False)
+        for (i, j), (k, m) in pairwise(cuts)
         if (i, j) != (k, m)
     ]
 
 
 def _cuts_from_front(dims: Sequence[Dim], sizes: Sequence[Size]) -> list[tuple[int, int]]:
     """Positions (i, j) up to which both hold the same number of elements, in rising order, before any `-1`."""
-    at, total = {}, ONE
+    at: dict[Size, int] = {}
+    total = ONE
     for i, dim in enumerate(dims[:-1]):
         total = total * dim.size
         at.setdefault(total, i + 1)
-    found, total = [], ONE
+    found: list[tuple[int, int]] = []
+    total = ONE
     for j, size in enumerate(sizes[:-1]):
         if size == INFER or size.terms is None:
             break
@@ -183,11 +190,13 @@ def align_packs(layout: Layout, target: Target) -> tuple[Layout, Target]:
                 backs.append(item.back)
             continue
         for atom in item.atoms:
-            if atom.owner == pack.owner and atom.kind is AtomKind.DIM and atom == f"{pack.owner}[{atom.index}]":
-                (fronts if atom.index >= 0 else backs).append(atom.index + 1 if atom.index >= 0 else -atom.index)
+            if atom.owner == pack.owner and atom.kind is AtomKind.DIM and atom == f"{pack.owner}[{atom.dim}]":
+                (fronts if atom.dim >= 0 else backs).append(atom.dim + 1 if atom.dim >= 0 else -atom.dim)
     front, back = max(fronts) - pack.front, max(backs) - pack.back
     opened = layout.exposed(at + front, len(layout.dims) - at - 1 + back)
-    return opened, Target(tuple(p for item in target.items for p in _open_item(item, pack.owner, max(fronts), max(backs))))
+    return opened, Target(
+        tuple(p for item in target.items for p in _open_item(item, pack.owner, max(fronts), max(backs)))
+    )
 
 
 def _open_item(item: Size | Pack, owner: str, front: int, back: int) -> list[Size | Pack]:

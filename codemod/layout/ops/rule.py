@@ -7,14 +7,17 @@ say by their annotation what they need to be:
     Layouts         a sequence of tensors; None where it is not known
     Index           an int; None where it is not known
     Indices         ints, given one by one or as a tuple; None where they are not known
+    Dims            ints, given as one int or as a tuple; None where they are not known
     Shape           sizes, given one by one or as a tuple; None where not even their number is known
     Extent          one size; UNKNOWN where it is not known
     Flag, Text      a truth value, a text; None where it is not known
     Value           the abstract value as it is
     World           under which assumption the layouts hold
 
-UNKNOWN as a size or stride in the answer becomes a fresh symbol.  None as the answer is a tensor of which nothing is
-known.
+An argument that the call leaves out has the parameter's default, which should be torch's.
+
+UNKNOWN as a size or stride in the answer becomes a fresh symbol, as does a pack without owner.  None as the answer is
+a tensor of which nothing is known.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from codemod.layout.viewable import Target
 Layouts = tuple[Layout, ...] | None
 Index = int | None
 Indices = tuple[int, ...] | None
+Dims = tuple[int, ...] | None
 Shape = Target | None
 Extent = Size
 Flag = bool | None
@@ -68,13 +72,16 @@ class Fields:
 Outcome = Layout | Parts | Fields | Size | Target | tuple["Outcome", ...] | None
 
 
+REQUIRED = inspect.Parameter.empty
+"""The default of a parameter that has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
     kind: str
     """The annotation, as written."""
     default: object
-    is_variadic: bool
     is_keyword_only: bool
 
 
@@ -125,7 +132,6 @@ def _parameters(function: Callable[..., Outcome]) -> tuple[Parameter, ...]:
             parameter.name,
             str(parameter.annotation),
             parameter.default,
-            parameter.kind is inspect.Parameter.VAR_POSITIONAL,
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
         )
         for parameter in inspect.signature(function).parameters.values()

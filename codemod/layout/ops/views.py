@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from codemod.layout.layout import Dim, Layout
-from codemod.layout.ops.rule import Alias, Extent, Index, Indices, Parts, Shape, op
-from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, Size, equal
-from codemod.layout.viewable import Legality, Target, judge, viewed
+from codemod.layout.layout import Layout
+from codemod.layout.ops.rule import Alias, Index, Indices, op
 
 
 @op(
@@ -19,7 +14,12 @@ from codemod.layout.viewable import Legality, Target, judge, viewed
     "torch.swapaxes",
     "torch.swapdims",
     alias=Alias.ALWAYS,
-    examples=("x.transpose(1, 2)", "x.transpose(-1, 0)", "torch.transpose(x, dim0=0, dim1=1)", "x.swapaxes(0, 2)"),
+    examples=(
+        "x.transpose(1, 2)",
+        "x.transpose(-1, 0)",
+        "torch.transpose(x, dim0=0, dim1=1)",
+        "x.swapaxes(0, 2)",
+    ),
 )
 def transpose(input: Layout, dim0: Index, dim1: Index) -> Layout | None:
     if dim0 is None or dim1 is None:
@@ -40,15 +40,20 @@ def t(input: Layout) -> Layout | None:
     return Layout(input.dims[::-1]) if len(input.dims) <= 2 else None
 
 
-@op(".permute", "torch.permute", alias=Alias.ALWAYS, examples=("x.permute(2, 0, 1)", "x.permute((0, 2, 1))", "torch.permute(x, (1, 0, 2))"))
-def permute(input: Layout, *dims: Indices) -> Layout | None:
-    order = dims[0] if dims else None
-    if order is None:
+@op(
+    ".permute",
+    "torch.permute",
+    alias=Alias.ALWAYS,
+    examples=("x.permute(2, 0, 1)", "x.permute((0, 2, 1))", "torch.permute(x, (1, 0, 2))"),
+)
+def permute(input: Layout, dims: Indices) -> Layout | None:
+    if dims is None:
         return None
-    layout = input.of_rank(len(order)) if input.rank is None else input
-    if len(order) != len(layout.dims) or sorted(d % len(order) for d in order) != list(range(len(order))):
+    rank = len(dims)
+    layout = input.of_rank(rank)
+    if len(layout.dims) != rank or sorted(d % rank for d in dims) != list(range(rank)):
         return None
-    return Layout(tuple(layout.dims[d] for d in order))
+    return Layout(tuple(layout.dims[d] for d in dims))
 
 
 def _with_dims(layout: Layout, *indices: int) -> Layout:

@@ -1,0 +1,361 @@
+"""Calls an op rule with abstract values: binds the arguments, asks the rule once a world, names what is fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping as Namespace
+from dataclasses import dataclass, replace
+from itertools import product as combinations
+
+from codemod.finding import Reason
+from codemod.layout.layout import Dim, Layout, Pack, World, stride_atom, unknown
+from codemod.layout.ops.rule import REQUIRED, Alias, Fields, Outcome, Parameter, Parts, Rule
+from codemod.layout.origin import Origin, OriginKind
+from codemod.layout.size import UNKNOWN, Atom, Size
+from codemod.layout.value import (
+    Choice,
+    Condition,
+    Constant,
+    Mapping,
+    Number,
+    Repeated,
+    Several,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    options,
+)
+from codemod.layout.viewable import Target
+
+COMBINATIONS_AT_MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which call it is: `key` names it once for each path and round of a loop; `text` is the op for the reader."""
+
+    key: str
+    line: int
+    text: str
+
+
+def lift(
+    rule: Rule,
+    positional: Sequence[Value],
+    keywords: Namespace[str, Value],
+    place: Place,
+    constructor: Namespace[str, Value] | None = None,
+) -> Value:
+    """The value of the call; an Unknown where the arguments do not fit the rule.
+
+    `constructor` holds the bound constructor arguments where the rule is that of a torch.nn module.
+    """
+    bound = bind(rule.parameters, positional, keywords)
+    if bound is None:
+        return Unknown(f"the arguments of `{place.text}`", place.line)
+    bound |= constructor or {}
+    names = list(bound)
+    alternatives: list[tuple[Value, frozenset[Condition]]] = []
+    for case in _cases([bound[name] for name in names]):
+        if case is None:
+            return Unknown(f"the arguments of `{place.text}` differ by the path taken", place.line)
+        values, when = case
+        alternatives.append((_lift_one(rule, dict(zip(names, values, strict=True)), place), when))
+    return choose(alternatives)
+
+
+def bind(
+    parameters: Sequence[Parameter], positional: Sequence[Value], keywords: Namespace[str, Value]
+) -> dict[str, Value] | None:
+    """The values by parameter name; None where they do not fit.  Left-out ones are not in it."""
+    bound: dict[str, Value] = {}
+    rest = list(positional)
+    for parameter in parameters:
+        if parameter.is_keyword_only or not rest or parameter.kind == "World":
+            continue
+        if parameter.kind in ("Indices", "Shape") and not _is_sequence(rest[0]):
+            bound[parameter.name] = Several(tuple(rest))
+            rest = []
+        else:
+            bound[parameter.name] = rest.pop(0)
+    names = {parameter.name for parameter in parameters}
+    aliases = {
+        "axis": "dim",
+        "axis0": "dim0",
+        "axis1": "dim1",
+        "size": "shape",
+        "other": "mat2",
+        "x": "input",
+        "keepdims": "keepdim",
+    }
+    for name, value in keywords.items():
+        known = name if name in names else aliases.get(name, name)
+        if known in names and known not in bound:
+            bound[known] = value
+    return None if rest else bound
+
+
+def _is_sequence(value: Value) -> bool:
+    return isinstance(value, Several | Shape | Repeated) or (
+        isinstance(value, Choice) and all(_is_sequence(option) for option, _ in value.options)
+    )
+
+
+def _cases(values: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], frozenset[Condition]] | None]:
+    """Every combination of alternatives that can happen together; one None where there are too many."""
+    count = 1
+    for value in values:
+        count *= len(options(value))
+    if count > COMBINATIONS_AT_MOST:
+        yield None
+        return
+    for case in combinations(*(options(value) for value in values)):
+        when = frozenset().union(*(conditions for _, conditions in case)) if case else frozenset()
+        if not any((text, not held) in when for text, held in when):
+            yield tuple(value for value, _ in case), when
+
+
+def _lift_one(rule: Rule, bound: Namespace[str, Value], place: Place) -> Value:
+    default = _ask(rule, bound, World.DEFAULT, place)
+    tensors = [value for value in _tensors(bound.values()) if isinstance(value, Tensor)]
+    settled = all(value.default == value.any for value in tensors) and not any(
+        parameter.kind == "World" or _is_unfollowed(bound.get(parameter.name), parameter)
+        for parameter in rule.parameters
+    )
+    other = default if settled else _ask(rule, bound, World.ANY, place)
+    source = tensors[0] if tensors else None
+    return _combine(rule, default, other, source, tensors, place)
+
+
+def _is_unfollowed(value: Value | None, parameter: Parameter) -> bool:
+    return (
+        parameter.kind in ("Layout", "Layouts")
+        and value is not None
+        and not isinstance(value, Tensor | Number | Constant)
+    )
+
+
+def _ask(rule: Rule, bound: Namespace[str, Value], world: World, place: Place) -> Outcome:
+    arguments: dict[str, object] = {}
+    for parameter in rule.parameters:
+        if parameter.kind == "World":
+            arguments[parameter.name] = world
+        elif parameter.name in bound:
+            arguments[parameter.name] = _convert(bound[parameter.name], parameter, world, place)
+        elif parameter.default is REQUIRED:
+            return None
+    return rule.function(**arguments)
+
+
+def _convert(value: Value, parameter: Parameter, world: World, place: Place) -> object:
+    match parameter.kind.removesuffix(" | None"):
+        case "Layout":
+            return (
+                None
+                if isinstance(value, Constant) and "None" in parameter.kind and value.value is None
+                else as_layout(value, world, place)
+            )
+        case "Layouts":
+            return as_layouts(value, world, place)
+        case "Index":
+            return as_index(value)
+        case "Indices" | "Dims":
+            return as_indices(value)
+        case "Shape":
+            return as_target(value)
+        case "Extent":
+            return as_size(value)
+        case "Flag":
+            return value.value if isinstance(value, Constant) and isinstance(value.value, bool) else None
+        case "Text":
+            return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
+        case _:
+            return value
+
+
+def as_layout(value: Value, world: World, place: Place) -> Layout:
+    """Of what is not a tensor that is followed: a number is one without dims, the rest is unknown in both worlds."""
+    if isinstance(value, Tensor):
+        return value.layout(world)
+    if isinstance(value, Number | Constant):
+        return Layout(())
+    why = value.why if isinstance(value, Unknown) else f"an argument of `{place.text}`"
+    line = value.line if isinstance(value, Unknown) else place.line
+    owner = value.name if isinstance(value, Unknown) and value.name else f"{place.key}?{abs(hash(value)) % 9973}"
+    return unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
+
+
+def as_layouts(value: Value, world: World, place: Place) -> tuple[Layout, ...] | None:
+    match value:
+        case Several(items):
+            return tuple(as_layout(item, world, place) for item in items)
+        case Mapping(items):
+            return tuple(as_layout(item, world, place) for _, item in items)
+        case Repeated(item) if isinstance(item, Tensor):
+            return (item.layout(world),) * 2
+        case _:
+            return None
+
+
+def as_index(value: Value) -> int | None:
+    return value.size.constant if isinstance(value, Number) else None
+
+
+def as_indices(value: Value) -> tuple[int, ...] | None:
+    if isinstance(value, Number):
+        index = as_index(value)
+        return None if index is None else (index,)
+    if not isinstance(value, Several | Shape):
+        return None
+    found = [
+        item.constant if isinstance(item, Size) else as_index(item) if not isinstance(item, Pack) else None
+        for item in value.items
+    ]
+    return None if None in found else tuple(i for i in found if i is not None)
+
+
+def as_size(value: Value) -> Size:
+    """An unannotated parameter or an attribute may well be a size: it gets the symbol of its name."""
+    match value:
+        case Number(size):
+            return size
+        case Unknown(_, _, name) | Tensor(name=name) if name:
+            return Size.of(Atom(name))
+        case _:
+            return UNKNOWN
+
+
+def as_target(value: Value) -> Target | None:
+    match value:
+        case Shape(items):
+            return Target(items)
+        case Several(items):
+            found: list[Size | Pack] = []
+            for item in items:
+                if isinstance(item, Shape):
+                    found += item.items
+                elif isinstance(item, Several | Repeated):
+                    return None
+                else:
+                    found.append(as_size(item))
+            return Target(tuple(found))
+        case _:
+            return None
+
+
+def _tensors(values: Iterable[Value]) -> Iterator[Value]:
+    for value in values:
+        match value:
+            case Several(items):
+                yield from _tensors(items)
+            case Repeated(item):
+                yield from _tensors([item])
+            case Mapping(items):
+                yield from _tensors([item for _, item in items])
+            case _:
+                yield value
+
+
+def _combine(
+    rule: Rule,
+    default: Outcome,
+    other: Outcome,
+    source: Tensor | None,
+    tensors: Sequence[Tensor],
+    place: Place,
+) -> Value:
+    match default, other:
+        case (Size(), _):
+            return Number(default if default.terms is not None else Size.of(Atom(place.key)))  # type: ignore[union-attr]
+        case (Target(items), _):
+            return Shape(items)
+        case (Parts(layout, size, dim), Parts(free, _, _)):
+            return Repeated(_tensor(rule, layout, free, source, tensors, place), (size, dim))
+        case (Fields(items), Fields(free_items)):
+            return Mapping(
+                tuple(
+                    (name, _tensor(rule, a, b, source, tensors, _numbered(place, name)))
+                    for (name, a), (_, b) in zip(items, free_items, strict=True)
+                )
+            )
+        case (tuple(), tuple()):
+            pairs = zip(default, other, strict=False)
+            return Several(
+                tuple(_combine(rule, a, b, source, tensors, _numbered(place, str(i))) for i, (a, b) in enumerate(pairs))
+            )
+        case _:
+            return _tensor(rule, _layout(default), _layout(other), source, tensors, place)
+
+
+def _layout(outcome: Outcome) -> Layout | None:
+    return outcome if isinstance(outcome, Layout) else None
+
+
+def _numbered(place: Place, suffix: str) -> Place:
+    return replace(place, key=f"{place.key}.{suffix}")
+
+
+def _tensor(
+    rule: Rule,
+    default: Layout | None,
+    other: Layout | None,
+    source: Tensor | None,
+    tensors: Sequence[Tensor],
+    place: Place,
+) -> Tensor:
+    named = [_named(layout, world, tensors, place) for layout, world in ((default, World.DEFAULT), (other, World.ANY))]
+    history = _history(source, named[0], rule, place)
+    if rule.alias is Alias.NEVER or source is None:
+        return Tensor(named[0], named[1], history, storages=frozenset({place.key}))
+    fresh = frozenset({place.key}) if rule.alias is Alias.MAYBE else frozenset()
+    return Tensor(named[0], named[1], history, source.views, source.storages | fresh)
+
+
+def _history(source: Tensor | None, result: Layout, rule: Rule, place: Place) -> tuple[Reason, ...]:
+    """The chain that explains the strides, grown by this op where it changed the order in memory."""
+    if result.is_mergeable:
+        return ()
+    before = source.history if source else ()
+    if source is not None and source.default.strides == result.strides and source.default.sizes == result.sizes:
+        return before
+    return (*before, Reason(place.text, line=place.line))[-4:]
+
+
+def _named(layout: Layout | None, world: World, tensors: Sequence[Tensor], place: Place) -> Layout:
+    """The rule's answer with a symbol for everything that it left open."""
+    inherited = tuple(dict.fromkeys(origin for value in tensors for origin in value.layout(world).origins))
+    origins = inherited or (Origin(OriginKind.UNKNOWN, f"the layout of what `{place.text}` returns", place.line),)
+    if layout is None:
+        return unknown(place.key, origins)
+    return Layout(tuple(_name_dim(dim, i, origins, place) for i, dim in enumerate(layout.dims)))
+
+
+def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], place: Place) -> Dim:
+    pack = replace(dim.pack, owner=place.key) if dim.pack and not dim.pack.owner else dim.pack
+    size = dim.size
+    if size.terms is None:
+        size = Size.of(pack.atom if pack else Atom(f"{place.key}#{i}"))
+    stride = stride_atom(place.key, i, origins) if dim.stride.terms is None else _place_atoms(dim.stride, place)
+    if pack is dim.pack and size is dim.size and stride is dim.stride:
+        return dim
+    return Dim(size, stride, pack)
+
+
+def _place_atoms(size: Size, place: Place) -> Size:
+    """A symbol that a rule made without owner belongs to this call."""
+    anonymous = {
+        atom: Size.of(
+            Atom(
+                f"{place.key}{atom}",
+                atom.kind,
+                owner=place.key,
+                dim=atom.dim,
+                origins=tuple(replace(origin, line=origin.line or place.line) for origin in atom.origins),
+            )
+        )
+        for atom in size.atoms
+        if atom.owner == ""
+    }
+    return size.at(anonymous) if anonymous else size
