@@ -18,7 +18,9 @@ class Unknown:
     why: str
     line: int | None = None
     name: str = ""
-    """A stable name, where the value may be a size: `self.heads`."""
+    """Two unknown values of one name are the same value: `self.heads`, or the call that it came from."""
+    number: Size | None = None
+    """What it is if it should be a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class Tensor:
     """Call ids of the sites through which it shares storage: a write to it is a write through those."""
     storages: frozenset[str] = frozenset()
     """Names of what it may share storage with; a fresh result has none but its own."""
-    name: str = ""
-    """For a parameter without annotation, which may be a number as well."""
+    number: Size | None = None
+    """What it is if it should be a number: nothing but a name tells `x` from `heads` among unannotated parameters."""
 
     def layout(self, world: World) -> Layout:
         return self.default if world is World.DEFAULT else self.any
@@ -74,7 +76,7 @@ class Repeated:
 
     item: Value
     part_of: tuple[Size, int] | None = None
-    """(size, dim) where the elements cut that dim of that size into parts: there is more than one once they are unpacked."""
+    """(size, dim) where the elements cut that dim of that size: once two are unpacked, each is smaller."""
 
 
 @dataclass(frozen=True, slots=True)

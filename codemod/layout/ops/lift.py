@@ -221,7 +221,9 @@ def as_size(value: Value) -> Size:
     match value:
         case Number(size):
             return size
-        case Unknown(_, _, name) | Tensor(name=name) if name:
+        case Unknown(number=Size() as number) | Tensor(number=Size() as number):
+            return number
+        case Unknown(name=name) if name:
             return Size.of(Atom(name))
         case _:
             return UNKNOWN

@@ -1,0 +1,229 @@
+"""The tables of one file, made in one walk: imports, functions, classes, constants, and the calls worth deciding."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+VIEWS = frozenset({"view", "view_as"})
+COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
+"""Ops that return a view or a copy: what is written to their result may be lost."""
+DECIDED = VIEWS | {"bmm", "Dim"}
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Scope = FunctionNode | ast.Module
+
+
+@dataclass(slots=True)
+class Routine:
+    """A function, method, lambda or the module's top level, and what one walk saw in it."""
+
+    node: Scope
+    name: str
+    """Qualified, as in `Block.forward`; empty for the module."""
+    owner: ast.ClassDef | None
+    parent: Routine | None = None
+    sites: list[ast.Call] = field(default_factory=list)
+    called: set[str] = field(default_factory=set)
+    """Last names of everything that it calls."""
+    children: list[Routine] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Program:
+    """What the interpreter looks names up in."""
+
+    imports: Mapping[str, str]
+    functions: Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]
+    classes: Mapping[str, ast.ClassDef]
+    constants: Mapping[str, ast.expr]
+    """Module-level names that are bound exactly once, by an assignment."""
+    routines: tuple[Routine, ...]
+    guarded: frozenset[int]
+    """Ids of the calls that stand in a `try` whose handler takes a RuntimeError."""
+
+    def methods(self, node: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+        """By name, those of the bases in this file included."""
+        found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        for base in self.bases(node):
+            for item in base.body:
+                if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found.setdefault(item.name, item)
+        return found
+
+    def bases(self, node: ast.ClassDef) -> list[ast.ClassDef]:
+        """The class and its bases in this file, nearest first."""
+        found, queue = [node], list(node.bases)
+        while queue:
+            base = queue.pop(0)
+            known = self.classes.get(base.id) if isinstance(base, ast.Name) else None
+            if known is not None and known not in found:
+                found.append(known)
+                queue += known.bases
+        return found
+
+    def base_names(self, node: ast.ClassDef) -> Iterator[str]:
+        """Import paths of the bases that lie outside this file."""
+        for known in self.bases(node):
+            for base in known.bases:
+                name = dotted(base)
+                if name and name not in self.classes:
+                    yield self.resolve(name)
+
+    def resolve(self, name: str) -> str:
+        """`F.pad` as `torch.nn.functional.pad`."""
+        head, dot, rest = name.partition(".")
+        return self.imports.get(head, head) + dot + rest
+
+
+def dotted(node: ast.expr) -> str:
+    """`torch.nn.Linear` of such an expression; empty for any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def survey(tree: ast.Module) -> Program:
+    """Walk the tree once."""
+    surveyor = _Surveyor()
+    surveyor.walk(tree)
+    counts = surveyor.bound
+    return Program(
+        imports=surveyor.imports,
+        functions=surveyor.functions,
+        classes=surveyor.classes,
+        constants={name: value for name, value in surveyor.constants.items() if counts.get(name) == 1},
+        routines=tuple(surveyor.routines),
+        guarded=frozenset(surveyor.guarded),
+    )
+
+
+class _Surveyor:
+    def __init__(self) -> None:
+        self.imports: dict[str, str] = {}
+        self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.classes: dict[str, ast.ClassDef] = {}
+        self.constants: dict[str, ast.expr] = {}
+        self.bound: dict[str, int] = {}
+        self.routines: list[Routine] = []
+        self.guarded: set[int] = set()
+
+    def walk(self, tree: ast.Module) -> None:
+        top = Routine(tree, "", None)
+        self.routines.append(top)
+        stack: list[tuple[ast.AST, Routine, ast.ClassDef | None, bool]] = [(tree, top, None, False)]
+        while stack:
+            node, routine, owner, is_guarded = stack.pop()
+            kind = type(node)
+            if kind is ast.Call:
+                self._see_call(node, routine, is_guarded)  # type: ignore[arg-type]
+            elif kind in _SCOPES:
+                routine = self._enter(node, routine, owner)  # type: ignore[arg-type]
+                owner, is_guarded = None, False
+            elif kind is ast.ClassDef:
+                if routine is top and owner is None:
+                    self.classes[node.name] = node  # type: ignore[attr-defined]
+                owner = node  # type: ignore[assignment]
+            elif kind is ast.Try:
+                self._push_try(node, routine, owner, is_guarded, stack)  # type: ignore[arg-type]
+                continue
+            elif kind is ast.Import or kind is ast.ImportFrom:
+                self._see_import(node)  # type: ignore[arg-type]
+            elif routine is top and owner is None and (kind is ast.Assign or kind is ast.AnnAssign):
+                self._see_constant(node)  # type: ignore[arg-type]
+            stack += [(child, routine, owner, is_guarded) for child in ast.iter_child_nodes(node)]
+
+    def _see_call(self, call: ast.Call, routine: Routine, is_guarded: bool) -> None:
+        function = call.func
+        if type(function) is ast.Attribute:
+            name = function.attr
+        elif type(function) is ast.Name:
+            name = function.id
+        else:
+            return
+        routine.called.add(name)
+        if name in DECIDED:
+            routine.sites.append(call)
+        elif name[-1] == "_" and type(function) is ast.Attribute:
+            self._see_write(call, routine)
+        for keyword in call.keywords:
+            if keyword.arg == "out":
+                self._see_written(keyword.value, routine)
+        if is_guarded:
+            self.guarded.add(id(call))
+
+    def _see_write(self, call: ast.Call, routine: Routine) -> None:
+        """`x.reshape(-1).copy_(y)`, `init.zeros_(x.flatten())`."""
+        assert isinstance(call.func, ast.Attribute)
+        self._see_written(call.func.value, routine)
+        for argument in call.args[:1]:
+            self._see_written(argument, routine)
+
+    def _see_written(self, node: ast.expr, routine: Routine) -> None:
+        while True:
+            if isinstance(node, ast.Call):
+                if isinstance(node.func, ast.Attribute) and node.func.attr in COPIES and node not in routine.sites:
+                    routine.sites.append(node)
+                node = node.func
+            elif isinstance(node, ast.Attribute | ast.Subscript):
+                node = node.value
+            else:
+                return
+
+    def _enter(self, node: FunctionNode, routine: Routine, owner: ast.ClassDef | None) -> Routine:
+        name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+        prefix = f"{owner.name}." if owner else f"{routine.name}." if routine.name else ""
+        entered = Routine(node, prefix + name, owner, routine)
+        if not isinstance(node, ast.Lambda) and routine is self.routines[0] and owner is None:
+            self.functions[name] = node
+        self.routines.append(entered)
+        routine.children.append(entered)
+        return entered
+
+    def _push_try(
+        self,
+        node: ast.Try,
+        routine: Routine,
+        owner: ast.ClassDef | None,
+        is_guarded: bool,
+        stack: list[tuple[ast.AST, Routine, ast.ClassDef | None, bool]],
+    ) -> None:
+        catches = any(_takes_runtime_error(handler) for handler in node.handlers)
+        stack += [(child, routine, owner, is_guarded or catches) for child in node.body]
+        stack += [(child, routine, owner, is_guarded) for child in (*node.handlers, *node.orelse, *node.finalbody)]
+
+    def _see_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                name = alias.asname or alias.name.partition(".")[0]
+                self.imports[name] = alias.name if alias.asname else name
+            else:
+                module = "." * node.level + (node.module or "")
+                self.imports[alias.asname or alias.name] = f"{module}.{alias.name}"
+
+    def _see_constant(self, node: ast.Assign | ast.AnnAssign) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            values = node.value.elts if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) else [node.value]
+            for i, name in enumerate(names):
+                if isinstance(name, ast.Name):
+                    self.bound[name.id] = self.bound.get(name.id, 0) + 1
+                    value = values[i] if len(values) == len(names) else None
+                    if value is not None:
+                        self.constants[name.id] = value
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _takes_runtime_error(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(dotted(kind).rpartition(".")[2] in ("RuntimeError", "Exception", "BaseException") for kind in kinds)
