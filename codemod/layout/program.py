@@ -40,6 +40,8 @@ class Program:
     constants: Mapping[str, ast.expr]
     """Module-level names that are bound exactly once, by an assignment."""
     routines: tuple[Routine, ...]
+    sites: frozenset[int]
+    """Ids of the calls that some Transform may want to decide."""
     guarded: frozenset[int]
     """Ids of the calls that stand in a `try` whose handler takes a RuntimeError."""
 
@@ -99,6 +101,7 @@ def survey(tree: ast.Module) -> Program:
         classes=surveyor.classes,
         constants={name: value for name, value in surveyor.constants.items() if counts.get(name) == 1},
         routines=tuple(surveyor.routines),
+        sites=frozenset(id(call) for routine in surveyor.routines for call in routine.sites),
         guarded=frozenset(surveyor.guarded),
     )
 
@@ -127,16 +130,25 @@ class _Surveyor:
                 owner, is_guarded = None, False
             elif kind is ast.ClassDef:
                 if routine is top and owner is None:
-                    self.classes[node.name] = node  # type: ignore[attr-defined]
+                    self.classes[node.name] = node  # type: ignore[attr-defined, assignment]
                 owner = node  # type: ignore[assignment]
             elif kind is ast.Try:
                 self._push_try(node, routine, owner, is_guarded, stack)  # type: ignore[arg-type]
                 continue
             elif kind is ast.Import or kind is ast.ImportFrom:
                 self._see_import(node)  # type: ignore[arg-type]
-            elif routine is top and owner is None and (kind is ast.Assign or kind is ast.AnnAssign):
-                self._see_constant(node)  # type: ignore[arg-type]
+            elif kind in _ASSIGNMENTS:
+                self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
             stack += [(child, routine, owner, is_guarded) for child in ast.iter_child_nodes(node)]
+
+    def _see_assignment(
+        self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, routine: Routine, is_global: bool
+    ) -> None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Subscript):
+                self._see_written(target.value, routine)
+        if is_global and not isinstance(node, ast.AugAssign):
+            self._see_constant(node)
 
     def _see_call(self, call: ast.Call, routine: Routine, is_guarded: bool) -> None:
         function = call.func
@@ -210,7 +222,9 @@ class _Surveyor:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
             names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-            values = node.value.elts if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) else [node.value]
+            values = (
+                node.value.elts if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) else [node.value]
+            )
             for i, name in enumerate(names):
                 if isinstance(name, ast.Name):
                     self.bound[name.id] = self.bound.get(name.id, 0) + 1
@@ -219,6 +233,7 @@ class _Surveyor:
                         self.constants[name.id] = value
 
 
+_ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 

@@ -57,6 +57,13 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Arguments whose number is not known: `*x.shape[:-1]`."""
+
+    pack: Pack
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A literal that is not an integer: text, None, a truth value, a float, a slice's Ellipsis."""
 
@@ -127,10 +134,13 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An object of a class of this file, or `self`."""
+    """An object of a class of this file, or `self`; instances of one label are the same object."""
 
     of: Class
     label: str
+    positional: tuple[Value, ...] | None = None
+    """What it was made with; None where that is not known."""
+    keywords: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,7 @@ Value = (
     | Tensor
     | Number
     | Shape
+    | Spread
     | Constant
     | Several
     | Repeated

@@ -21,6 +21,7 @@ from codemod.layout.value import (
     Repeated,
     Several,
     Shape,
+    Spread,
     Tensor,
     Unknown,
     Value,
@@ -126,7 +127,7 @@ def _lift_one(rule: Rule, bound: Namespace[str, Value], place: Place) -> Value:
     )
     other = default if settled else _ask(rule, bound, World.ANY, place)
     source = tensors[0] if tensors else None
-    return _combine(rule, default, other, source, tensors, place)
+    return combine(rule, default, other, source, tensors, place)
 
 
 def _is_unfollowed(value: Value | None, parameter: Parameter) -> bool:
@@ -236,9 +237,9 @@ def as_target(value: Value) -> Target | None:
         case Several(items):
             found: list[Size | Pack] = []
             for item in items:
-                if isinstance(item, Shape):
-                    found += item.items
-                elif isinstance(item, Several | Repeated):
+                if isinstance(item, Spread):
+                    found.append(item.pack)
+                elif isinstance(item, Several | Repeated | Shape):
                     return None
                 else:
                     found.append(as_size(item))
@@ -260,7 +261,7 @@ def _tensors(values: Iterable[Value]) -> Iterator[Value]:
                 yield value
 
 
-def _combine(
+def combine(
     rule: Rule,
     default: Outcome,
     other: Outcome,
@@ -268,6 +269,7 @@ def _combine(
     tensors: Sequence[Tensor],
     place: Place,
 ) -> Value:
+    """The value of what a rule said in both worlds; `source` is the tensor that the result may share storage with."""
     match default, other:
         case (Size(), _):
             return Number(default if default.terms is not None else Size.of(Atom(place.key)))  # type: ignore[union-attr]
@@ -285,7 +287,7 @@ def _combine(
         case (tuple(), tuple()):
             pairs = zip(default, other, strict=False)
             return Several(
-                tuple(_combine(rule, a, b, source, tensors, _numbered(place, str(i))) for i, (a, b) in enumerate(pairs))
+                tuple(combine(rule, a, b, source, tensors, _numbered(place, str(i))) for i, (a, b) in enumerate(pairs))
             )
         case _:
             return _tensor(rule, _layout(default), _layout(other), source, tensors, place)

@@ -1,0 +1,93 @@
+"""From the tree of a file to what is known at each call that a Transform cares for."""
+
+from __future__ import annotations
+
+import ast
+
+from codemod.layout.interpreter import FileInterpreter
+from codemod.layout.op_call import Form, Observation, OpCall
+from codemod.layout.program import COPIES, Program, Routine, dotted, survey
+from codemod.syntax.parse import Syntax
+
+
+def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
+    """Every site of the file, in order of position."""
+    program = survey(syntax.tree)
+    if not program.sites:
+        return ()
+    interpreter = FileInterpreter(program)
+    for routine in roots(program):
+        interpreter.run_routine(routine)
+    calls = [
+        _op_call(call, routine, program, interpreter, syntax) for routine in program.routines for call in routine.sites
+    ]
+    return tuple(
+        sorted((call for call in calls if call is not None), key=lambda call: (call.span.line, call.span.column))
+    )
+
+
+def roots(program: Program) -> list[Routine]:
+    """Routines that hold a site, or call one that does; nested ones are run where they are defined."""
+    relevant = {routine.name.rpartition(".")[2] for routine in program.routines if _holds_site(routine)}
+    tops = [r for r in program.routines if r.parent is None or r.parent.parent is None]
+    tops = [r for r in tops if r.parent is None or r.parent is program.routines[0]]
+    found: dict[int, Routine] = {}
+    grown = True
+    while grown:
+        grown = False
+        for routine in tops:
+            if id(routine) in found:
+                continue
+            if _holds_site(routine) or not relevant.isdisjoint(_called(routine)):
+                found[id(routine)] = routine
+                name = routine.name.rpartition(".")[2]
+                relevant.add(name)
+                if name in ("forward", "__call__", "__init__") and routine.owner is not None:
+                    relevant.add(routine.owner.name)
+                grown = True
+    return [routine for routine in tops if id(routine) in found]
+
+
+def _holds_site(routine: Routine) -> bool:
+    if routine.parent is None:
+        return bool(routine.sites)
+    return bool(routine.sites) or any(_holds_site(child) for child in routine.children)
+
+
+def _called(routine: Routine) -> set[str]:
+    if routine.parent is None:
+        return routine.called
+    return routine.called.union(*(_called(child) for child in routine.children))
+
+
+def _op_call(
+    call: ast.Call, routine: Routine, program: Program, interpreter: FileInterpreter, syntax: Syntax
+) -> OpCall | None:
+    notebook = interpreter.notebook
+    observations: tuple[Observation, ...] = tuple(notebook.observations.get(id(call), {}))
+    operation, form = _operation(call, program)
+    if operation in COPIES and not notebook.writes.get(id(call)):
+        return None
+    return OpCall(
+        path=syntax.source.path,
+        operation=operation,
+        form=form,
+        span=syntax.span(call),
+        node=call,
+        observations=observations,
+        writes=tuple(notebook.writes.get(id(call), {})),
+        keeps=tuple(notebook.keeps.get(id(call), {})),
+        is_temporary=operation in COPIES,
+        is_guarded=id(call) in program.guarded,
+        function=routine.name,
+    )
+
+
+def _operation(call: ast.Call, program: Program) -> tuple[str, Form]:
+    name = program.resolve(dotted(call.func))
+    last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
+    if name.startswith("torch.Tensor."):
+        return last, Form.UNBOUND
+    if name.startswith("torch.") or isinstance(call.func, ast.Name):
+        return last, Form.FUNCTION
+    return last, Form.METHOD

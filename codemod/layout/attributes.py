@@ -1,0 +1,208 @@
+"""`value.name`."""
+
+from __future__ import annotations
+
+import ast
+
+from codemod.layout.frame import Frame
+from codemod.layout.layout import Dim, Layout, World, contiguous, stride_atom, unknown
+from codemod.layout.ops.lift import as_size, lift
+from codemod.layout.ops.rule import rules
+from codemod.layout.origin import Origin, OriginKind
+from codemod.layout.program import dotted
+from codemod.layout.size import Atom, Size
+from codemod.layout.value import (
+    Class,
+    Foreign,
+    Function,
+    Instance,
+    Mapping,
+    Method,
+    Module,
+    Number,
+    Qualified,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    options,
+)
+
+_DESCRIPTIONS = frozenset(
+    {
+        "dtype",
+        "device",
+        "requires_grad",
+        "is_cuda",
+        "layout",
+        "names",
+        "itemsize",
+        "nbytes",
+        "is_sparse",
+        "grad_fn",
+        "is_leaf",
+    }
+)
+
+
+def attribute_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
+    """What the attribute is; a method that is not called yet is a value too."""
+    name = dotted(node)
+    if name and (bound := frame.state.look_up(name)) is not None:
+        return bound
+    return choose((_of_one(option, node, frame), when) for option, when in options(value))
+
+
+def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:
+    match value:
+        case Qualified(name):
+            return Qualified(f"{name}.{node.attr}")
+        case Tensor():
+            return _of_tensor(value, node, frame)
+        case Unknown(name=name):
+            return _of_unknown(value, node, frame)
+        case Instance():
+            return _of_instance(value, node, frame)
+        case Class():
+            return _of_class(value, node, frame)
+        case Module():
+            return _of_module(value, node, frame)
+        case Mapping(items) if node.attr in dict(items):
+            return dict(items)[node.attr]
+        case Foreign(views=views) if node.attr not in _ARRAY_METHODS:
+            return Foreign("an attribute", views)
+        case _:
+            return Method(value, node.attr)
+
+
+_ARRAY_METHODS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
+
+
+def _of_tensor(value: Tensor, node: ast.Attribute, frame: Frame) -> Value:
+    if node.attr == "shape":
+        return shape_of(value)
+    if node.attr == "ndim":
+        return rank_of(value, node, frame)
+    if node.attr in _DESCRIPTIONS:
+        return Foreign(node.attr)
+    if node.attr in ("T", "mT", "H", "mH", "data", "real", "imag"):
+        return lift(rules()[f".{node.attr}"], [value], {}, frame.place(node, f".{node.attr}"))
+    if node.attr == "grad":
+        return Unknown("a gradient", node.lineno, f"{dotted(node) or frame.place(node).key}")
+    return Method(value, node.attr)
+
+
+def shape_of(value: Tensor) -> Shape:
+    return Shape(tuple(dim.pack or dim.size for dim in value.default.dims))
+
+
+def rank_of(value: Tensor, node: ast.expr, frame: Frame) -> Value:
+    if value.default.rank is not None:
+        return Number(Size.of(value.default.rank))
+    return Unknown("the rank of a tensor", node.lineno, frame.place(node).key)
+
+
+def _of_unknown(value: Unknown, node: ast.Attribute, frame: Frame) -> Value:
+    if node.attr == "shape" and value.name:
+        return shape_of(as_tensor(value))
+    if node.attr in _DESCRIPTIONS:
+        return Foreign(node.attr)
+    if node.attr in ("T", "mT", "H", "mH", "data"):
+        return lift(rules()[f".{node.attr}"], [as_tensor(value)], {}, frame.place(node, f".{node.attr}"))
+    return Method(value, node.attr)
+
+
+def as_tensor(value: Value) -> Tensor:
+    """What is not followed, taken as a tensor of unknown rank and strides."""
+    if isinstance(value, Tensor):
+        return value
+    why, line = (value.why, value.line) if isinstance(value, Unknown) else ("a value that is not followed", None)
+    owner = value.name if isinstance(value, Unknown) and value.name else f"?{abs(hash(value)) % 99991}"
+    layout = unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
+    return Tensor(
+        layout, layout, storages=frozenset({owner}), number=value.number if isinstance(value, Unknown) else None
+    )
+
+
+def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
+    methods = frame.program.methods(value.of.node)
+    found = frame.interpreter.attributes(value, frame).get(node.attr)
+    if found is not None:
+        return found
+    if node.attr in methods:
+        method = methods[node.attr]
+        name = f"{value.of.qualified_name}.{node.attr}"
+        if any(
+            dotted(decorator) in ("property", "cached_property", "functools.cached_property")
+            for decorator in method.decorator_list
+        ):
+            return frame.interpreter.call_function(Function(method, name, value), [], {}, node, frame)
+        is_static = any(dotted(decorator) == "staticmethod" for decorator in method.decorator_list)
+        return Function(method, name, None if is_static else value)
+    label = f"{value.label}.{node.attr}"
+    return Unknown(f"what `{label}` is", node.lineno, label)
+
+
+def _of_class(value: Class, node: ast.Attribute, frame: Frame) -> Value:
+    methods = frame.program.methods(value.node)
+    if node.attr in methods:
+        return Function(methods[node.attr], f"{value.qualified_name}.{node.attr}")
+    found = frame.interpreter.attributes(Instance(value, value.qualified_name), frame).get(node.attr)
+    label = f"{value.qualified_name}.{node.attr}"
+    return found if found is not None else Unknown(f"what `{label}` is", node.lineno, label)
+
+
+_SIZES_OF_MODULE = ("in_features", "out_features", "in_channels", "out_channels", "num_embeddings", "embedding_dim")
+
+
+def _of_module(value: Module, node: ast.Attribute, frame: Frame) -> Value:
+    label = f"{value.label or value.name}.{node.attr}"
+    if node.attr == "weight":
+        return _weight(value, label)
+    if node.attr in _SIZES_OF_MODULE:
+        i = 0 if node.attr in ("in_features", "in_channels", "num_embeddings") else 1
+        given = dict(value.keywords).get(node.attr) or (value.positional[i] if i < len(value.positional) else None)
+        return given if given is not None else Unknown(f"what `{label}` is", node.lineno, label)
+    if node.attr in ("weight", "bias"):
+        return parameter(unknown(label, world=World.DEFAULT), label)
+    return Method(value, node.attr)
+
+
+def _weight(value: Module, label: str) -> Value:
+    """(out, in) of a linear layer, (out, in / groups, kernel...) of a convolution."""
+    kind = value.name.rpartition(".")[2]
+    given = [as_size(item) for item in value.positional[:2]]
+    if kind == "Linear" and len(given) == 2:
+        return parameter(contiguous(given[::-1]), label)
+    if kind == "Embedding" and len(given) == 2:
+        return parameter(contiguous(given), label)
+    spatial = {"Conv1d": 1, "Conv2d": 2, "Conv3d": 3}.get(kind)
+    if spatial is None or len(value.positional) < 3 or "groups" in dict(value.keywords) or len(value.positional) > 6:
+        return parameter(unknown(label, world=World.DEFAULT), label)
+    kernel = as_size(value.positional[2])
+    sizes = [given[1], given[0], *[kernel] * spatial]
+    known = [size if size.terms is not None else Size.of(Atom(f"{label}[{i}]")) for i, size in enumerate(sizes)]
+    return parameter(contiguous(known), label)
+
+
+def parameter(default: Layout, label: str) -> Tensor:
+    """A parameter or buffer: contiguous when made; 4-d and 5-d ones follow their module to channels_last."""
+    origin = Origin(OriginKind.MEMORY_FORMAT, f"`{label}` after .to(memory_format=channels_last)")
+    free = default
+    if default.rank is None:
+        free = unknown(label, (origin,))
+    elif default.rank in (4, 5):
+        free = channels_last_or_contiguous(default, label, origin)
+    return Tensor(default, free, storages=frozenset({label}))
+
+
+def channels_last_or_contiguous(layout: Layout, label: str, origin: Origin) -> Layout:
+    """Strides (C*H*W, a, W*b, b): a is H*W and b is 1, or a is 1 and b is C."""
+    channel, stride = stride_atom(label, 1, (origin,)), stride_atom(label, -1, (origin,))
+    batch, channels, *spatial = layout.dims
+    rows: list[Dim] = []
+    for dim in reversed(spatial):
+        rows.append(Dim(dim.size, stride))
+        stride = stride * dim.size
+    return Layout((batch, Dim(channels.size, channel), *reversed(rows)))

@@ -1,0 +1,453 @@
+"""Calls: which op, function or module it is, and what comes back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from codemod.layout import sites
+from codemod.layout.attributes import as_tensor, attribute_of, parameter, rank_of, shape_of
+from codemod.layout.frame import Frame
+from codemod.layout.ops.lift import as_index, as_size, bind, lift
+from codemod.layout.ops.rule import Rule, rules
+from codemod.layout.program import dotted
+from codemod.layout.size import Atom, Size, product
+from codemod.layout.state import State
+from codemod.layout.subscripts import element
+from codemod.layout.targets import elements, written_views
+from codemod.layout.value import (
+    Class,
+    Constant,
+    Foreign,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Number,
+    Qualified,
+    Repeated,
+    Several,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    options,
+)
+
+Arguments = tuple[list[Value], dict[str, Value], bool]
+"""Positional values, keywords, and whether a `*` or `**` hides more of them."""
+
+
+def call(node: ast.Call, frame: Frame) -> Value:
+    """The value of a call; the calls inside it, and inside what it calls, are observed."""
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        callee = _method(function, frame)
+    else:
+        callee = frame.value(function)
+    arguments = _arguments(node, frame)
+    out = arguments[1].get("out")
+    if out is not None:
+        frame.notebook.write(written_views(out), f"handed to `out=` of `{_spell(function)}`", node.lineno)
+    return choose((_of_one(option, node, arguments, frame), when) for option, when in options(callee))
+
+
+def _method(node: ast.Attribute, frame: Frame) -> Value:
+    """The callee of `value.name(...)`: tensor methods are taken before attributes of that name."""
+    name = dotted(node)
+    if name and frame.state.look_up(name) is not None:
+        return frame.value(node)
+    base = frame.value(node.value)
+    return choose(
+        (
+            Method(option, node.attr) if _has_methods(option, node.attr, frame) else attribute_of(option, node, frame),
+            when,
+        )
+        for option, when in options(base)
+    )
+
+
+def _has_methods(value: Value, name: str, frame: Frame) -> bool:
+    """True where `value.name(...)` calls a method that is not looked up further."""
+    if isinstance(value, Instance):
+        return name.startswith(("register_", "add_module")) and name not in frame.program.methods(value.of.node)
+    return isinstance(value, Tensor | Unknown | Number | Foreign)
+
+
+def _arguments(node: ast.Call, frame: Frame) -> Arguments:
+    positional: list[Value] = []
+    is_open = False
+    for argument in node.args:
+        value = frame.value(argument)
+        if not isinstance(argument, ast.Starred):
+            positional.append(value)
+            continue
+        spread = elements(value)
+        if spread is None:
+            is_open = True
+        else:
+            positional += spread
+    keywords = {keyword.arg: frame.value(keyword.value) for keyword in node.keywords if keyword.arg}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            frame.value(keyword.value)
+            is_open = True
+    return positional, keywords, is_open
+
+
+def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
+    positional, keywords, is_open = arguments
+    match callee:
+        case Method(receiver, name):
+            return _call_method(receiver, name, node, arguments, frame)
+        case Qualified(name):
+            return _call_qualified(name, node, arguments, frame)
+        case Function():
+            return frame.interpreter.call_function(callee, positional, keywords, node, frame)
+        case Class():
+            return _construct(callee, node, arguments, frame)
+        case Instance():
+            return _call_instance(callee, node, arguments, frame)
+        case Module():
+            return _call_module(callee, positional, keywords, node, frame)
+        case _:
+            return _returned(node, frame)
+
+
+def _returned(node: ast.Call, frame: Frame) -> Unknown:
+    return Unknown(f"what `{_spell(node.func)}` returns", node.lineno, frame.place(node).key)
+
+
+def _spell(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else f"...{text[-50:]}"
+
+
+def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
+    methods = frame.program.methods(callee.of.node)
+    for name in ("__call__", "forward"):
+        if name in methods:
+            function = Function(methods[name], f"{callee.of.qualified_name}.{name}", callee)
+            return frame.interpreter.call_function(function, arguments[0], arguments[1], node, frame)
+    return _returned(node, frame)
+
+
+def _construct(callee: Class, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
+    positional, keywords, is_open = arguments
+    return Instance(callee, frame.place(node).key, None if is_open else tuple(positional), tuple(keywords.items()))
+
+
+def _register(instance: Instance, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    """`self.register_buffer("mask", tensor)`."""
+    name = positional[0] if positional else keywords.get("name")
+    value = (
+        positional[1]
+        if len(positional) > 1
+        else next((keywords[k] for k in ("tensor", "param", "module") if k in keywords), None)
+    )
+    if isinstance(name, Constant) and isinstance(name.value, str) and value is not None:
+        label = f"{instance.label}.{name.value}"
+        frame.state.bind(label, parameter(value.default, label) if isinstance(value, Tensor) else value)
+    return Foreign("None")
+
+
+def _call_module(
+    module: Module, positional: Sequence[Value], keywords: Mapping[str, Value], node: ast.expr, frame: Frame
+) -> Value:
+    if module.name == "torch.nn.Sequential":
+        value = positional[0] if positional else Unknown("the input of a Sequential", node.lineno)
+        for i, item in enumerate(module.positional):
+            value = _apply(item, value, node, replace(frame, key=f"{frame.key}/{i}"))
+        return value
+    rule = rules().get(module.name)
+    if rule is None:
+        return Unknown(f"what `{module.label or module.name}` returns", node.lineno, frame.place(node).key)
+    constructor = _constructor(rule, module)
+    if constructor is None:
+        return Unknown(f"what `{module.label or module.name}` returns", node.lineno, frame.place(node).key)
+    return lift(rule, positional, keywords, frame.place(node, f"{module.name.rpartition('.')[2]}(...)"), constructor)
+
+
+def _apply(item: Value, value: Value, node: ast.expr, frame: Frame) -> Value:
+    match item:
+        case Module():
+            return _call_module(item, [value], {}, node, frame)
+        case Instance() if isinstance(node, ast.Call):
+            return _call_instance(item, node, ([value], {}, False), frame)
+        case _:
+            return Unknown("what a part of a Sequential returns", node.lineno, frame.place(node).key)
+
+
+def _constructor(rule: Rule, module: Module) -> dict[str, Value] | None:
+    parameters = [
+        replace(parameter, is_keyword_only=False) for parameter in rule.parameters if parameter.is_keyword_only
+    ]
+    names = {parameter.name for parameter in parameters}
+    return bind(parameters, module.positional[: len(parameters)], {k: v for k, v in module.keywords if k in names})
+
+
+def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
+    positional, keywords, is_open = arguments
+    if isinstance(receiver, Foreign):
+        return _call_foreign(receiver, name, node, frame)
+    if isinstance(receiver, Instance) and name in (
+        "register_buffer",
+        "register_parameter",
+        "add_module",
+        "register_module",
+    ):
+        return _register(receiver, positional, keywords, frame)
+    if not isinstance(receiver, Tensor | Unknown | Number):
+        return _call_container(receiver, name, node, positional, frame)
+    if name in sites.VIEWS or id(node) in frame.program.sites:
+        return sites.observed(name, receiver, node, arguments, frame)
+    special = _TENSOR_METHODS.get(name)
+    if special is not None:
+        return special(as_tensor(receiver), node, positional, frame)
+    if name.endswith("_") and not name.endswith("__"):
+        return _write(receiver, name, node, arguments, frame)
+    rule = rules().get(f".{name}")
+    if rule is None or is_open:
+        return _returned(node, frame)
+    return lift(rule, [as_tensor(receiver), *positional], keywords, frame.place(node, f"{name}({_inside(node)})"))
+
+
+def _inside(node: ast.Call) -> str:
+    text = ", ".join([*map(ast.unparse, node.args), *(f"{k.arg}={ast.unparse(k.value)}" for k in node.keywords)])
+    return text if len(text) <= 40 else "..."
+
+
+def _write(receiver: Tensor | Unknown | Number, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
+    """`x.add_(y)`: the receiver is written and handed back; its layout stays unless a rule says otherwise."""
+    frame.notebook.write(written_views(receiver), f"written by `{name}`", node.end_lineno or node.lineno)
+    rule = rules().get(f".{name}")
+    if rule is None or name in ("detach_", "requires_grad_"):
+        return receiver
+    return lift(rule, [as_tensor(receiver), *arguments[0]], arguments[1], frame.place(node, f"{name}({_inside(node)})"))
+
+
+def _size(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    shape = shape_of(tensor)
+    given = positional[0] if positional else next((frame.value(k.value) for k in node.keywords if k.arg == "dim"), None)
+    if given is None:
+        return shape
+    position = as_index(given)
+    layout = tensor.default
+    if position is not None:
+        layout = layout.exposed(position + 1 if position >= 0 else 0, -position if position < 0 else 0)
+    i = layout.index(position)
+    return Number(layout.dims[i].size if i is not None else Size.of(Atom(frame.place(node).key)))
+
+
+def _numel(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    return Number(tensor.default.numel)
+
+
+def _rank(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    return rank_of(tensor, node, frame)
+
+
+def _array(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    return Foreign("a numpy array", tensor.views)
+
+
+def _number(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    return Number(Size.of(Atom(frame.place(node).key)))
+
+
+def _plain(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    return Foreign("a plain value")
+
+
+_TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], Value]] = {
+    "size": _size,
+    "numel": _numel,
+    "nelement": _numel,
+    "dim": _rank,
+    "ndimension": _rank,
+    "numpy": _array,
+    "item": _number,
+    "is_contiguous": _plain,
+    "is_floating_point": _plain,
+    "is_complex": _plain,
+    "data_ptr": _plain,
+    "backward": _plain,
+    "stride": _plain,
+    "storage_offset": _plain,
+    "get_device": _plain,
+    "tolist": _plain,
+    "register_hook": _plain,
+}
+
+_ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
+
+
+def _call_foreign(receiver: Foreign, name: str, node: ast.Call, frame: Frame) -> Value:
+    if name in _ARRAY_WRITERS:
+        frame.notebook.write(receiver.views, f"written by numpy's `{name}`", node.lineno)
+    if name in sites.DECIDED:
+        sites.observe_foreign(receiver, node, frame)
+    return Foreign(receiver.kind, receiver.views)
+
+
+def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    if name in sites.DECIDED:
+        sites.observe_foreign(receiver, node, frame)
+    text = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    if name in ("append", "add", "appendleft") and positional and text and isinstance(receiver, Several | Repeated):
+        items = receiver.items if isinstance(receiver, Several) else (receiver.item,)
+        frame.state.bind(text, Repeated(choose((item, frozenset()) for item in (*items, positional[-1]))))
+        return Foreign("None")
+    if name in ("pop", "popleft") and isinstance(receiver, Several | Repeated):
+        items = receiver.items if isinstance(receiver, Several) else (receiver.item,)
+        return choose((item, frozenset()) for item in items) if items else _returned(node, frame)
+    if name == "numel" and isinstance(receiver, Shape):
+        return Number(product(item if isinstance(item, Size) else Size.of(item.atom) for item in receiver.items))
+    return _returned(node, frame)
+
+
+def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
+    positional, keywords, is_open = arguments
+    if name.startswith("torch.Tensor.") and positional:
+        return _call_method(positional[0], name.rpartition(".")[2], node, (positional[1:], keywords, is_open), frame)
+    if id(node) in frame.program.sites:
+        seen = sites.observed_function(name, node, arguments, frame)
+        if seen is not None:
+            return seen
+    special = _FUNCTIONS.get(name)
+    if special is not None:
+        return special(node, positional, keywords, frame)
+    if name.endswith("_") and positional:
+        frame.notebook.write(written_views(positional[0]), f"written by `{name.rpartition('.')[2]}`", node.lineno)
+        return positional[0]
+    rule = rules().get(name)
+    if rule is not None and not is_open:
+        if (
+            name.startswith("torch.nn.")
+            and not name.startswith("torch.nn.functional.")
+            and name != "torch.nn.Parameter"
+        ):
+            return Module(name, tuple(positional), tuple(keywords.items()))
+        return lift(rule, positional, keywords, frame.place(node, f"{name.rpartition('.')[2]}({_inside(node)})"))
+    if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
+        if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):
+            return _returned(node, frame)
+        return Module(name, tuple(_module_items(name, positional)), tuple(keywords.items()))
+    if name.startswith(("numpy.", "np.")):
+        return Foreign("a numpy array")
+    return _returned(node, frame)
+
+
+def _module_items(name: str, positional: Sequence[Value]) -> Sequence[Value]:
+    if name.endswith(("ModuleList", "Sequential")) and len(positional) == 1:
+        known = elements(positional[0])
+        if known is not None:
+            return known
+        if isinstance(positional[0], Repeated):
+            return [positional[0].item]
+    return positional
+
+
+def _length(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    match positional[0] if positional else None:
+        case Several(items):
+            return Number(Size.of(len(items)))
+        case Shape(items) if all(isinstance(item, Size) for item in items):
+            return Number(Size.of(len(items)))
+        case Tensor() as tensor:
+            return _size(tensor, ast.copy_location(ast.Call(node.func, [], []), node), [Number(Size.of(0))], frame)
+        case _:
+            return Number(Size.of(Atom(frame.place(node).key)))
+
+
+def _same(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    return positional[0] if positional else Several(())
+
+
+def _integer(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    size = as_size(positional[0]) if positional else Size(None)
+    return Number(size if size.terms is not None else Size.of(Atom(frame.place(node).key)))
+
+
+def _bound(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    """`max(a, b)` and `min`: one of them, which is not told apart."""
+    known = [value.size.constant for value in positional if isinstance(value, Number)]
+    if len(known) == len(positional) >= 2 and None not in known:
+        numbers = [k for k in known if k is not None]
+        return Number(Size.of(max(numbers) if dotted(node.func) == "max" else min(numbers)))
+    return Unknown(
+        f"what `{_spell(node)}` is", node.lineno, frame.place(node).key, Size.of(Atom(frame.place(node).key))
+    )
+
+
+def _range(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    return Foreign("a range")
+
+
+def _zip(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    return Repeated(
+        Several(tuple(element(value, arg, frame) for value, arg in zip(positional, node.args, strict=False)))
+    )
+
+
+def _enumerate(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    counter = Number(Size.of(Atom(f"{frame.place(node).key}[]")))
+    return (
+        Repeated(Several((counter, element(positional[0], node.args[0], frame))))
+        if positional
+        else _returned(node, frame)
+    )
+
+
+def _map(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    if len(positional) != 2 or not isinstance(positional[0], Function):
+        return _returned(node, frame)
+    item = element(positional[1], node.args[1], frame)
+    return Repeated(frame.interpreter.call_function(positional[0], [item], {}, node, frame))
+
+
+def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    return Foreign("super()")
+
+
+def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    data = positional[0] if positional else keywords.get("data")
+    if not isinstance(data, Tensor):
+        return _returned(node, frame)
+    return parameter(data.default, frame.place(node).key)
+
+
+def _nothing(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    return Foreign("a plain value")
+
+
+_FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], Frame], Value]] = {
+    "len": _length,
+    "int": _integer,
+    "max": _bound,
+    "min": _bound,
+    "range": _range,
+    "zip": _zip,
+    "enumerate": _enumerate,
+    "map": _map,
+    "list": _same,
+    "tuple": _same,
+    "reversed": _same,
+    "iter": _same,
+    "torch.Size": _same,
+    "torch.jit.annotate": lambda node, positional, keywords, frame: positional[-1],
+    "typing.cast": lambda node, positional, keywords, frame: positional[-1],
+    "super": _super,
+    "torch.nn.Parameter": _parameter,
+    "torch.nn.parameter.Parameter": _parameter,
+    **dict.fromkeys(
+        ("isinstance", "print", "str", "float", "bool", "type", "id", "hasattr", "repr", "torch.device"), _nothing
+    ),
+}
+
+
+def top_frame(frame: Frame) -> Frame:
+    """A frame for the module's own level."""
+    return replace(frame, state=State(), key="", name="", callers=(), returned=[])

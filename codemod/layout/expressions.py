@@ -1,0 +1,362 @@
+"""The value of an expression."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+
+from codemod.layout import calls, subscripts
+from codemod.layout.attributes import attribute_of
+from codemod.layout.frame import Frame
+from codemod.layout.narrow import narrowed
+from codemod.layout.ops.lift import as_size, lift
+from codemod.layout.ops.rule import rules
+from codemod.layout.size import Atom, Size, product
+from codemod.layout.state import join
+from codemod.layout.targets import assign, elements
+from codemod.layout.value import (
+    Class,
+    Constant,
+    Foreign,
+    Function,
+    Mapping,
+    Number,
+    Qualified,
+    Repeated,
+    Several,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    options,
+)
+
+UNROLLED_AT_MOST = 8
+"""A comprehension over more elements than this is one element of unknown place."""
+
+
+def evaluate(node: ast.expr, frame: Frame) -> Value:
+    """The value, with the calls inside it observed on the way."""
+    evaluator = _EVALUATORS.get(type(node))
+    return evaluator(node, frame) if evaluator else _others(node, frame)
+
+
+def _name(node: ast.Name, frame: Frame) -> Value:
+    value = frame.state.look_up(node.id)
+    return value if value is not None else global_value(node.id, frame)
+
+
+def global_value(name: str, frame: Frame) -> Value:
+    """Of a name that the function does not bind."""
+    program = frame.program
+    if name in program.functions:
+        return Function(program.functions[name], name)
+    if name in program.classes:
+        return Class(program.classes[name], name)
+    if name in program.imports:
+        return Qualified(program.imports[name])
+    constant = program.constants.get(name)
+    if isinstance(constant, ast.Constant | ast.UnaryOp | ast.Tuple | ast.List | ast.BinOp | ast.Call | ast.Attribute):
+        return _global_constant(name, constant, frame)
+    if hasattr(builtins, name):
+        return Qualified(name)
+    return Unknown(f"what `{name}` is", name=name)
+
+
+def _global_constant(name: str, node: ast.expr, frame: Frame) -> Value:
+    if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
+        return Unknown(f"what `{name}` is", name=name)
+    key = ("global", name)
+    if key not in frame.summaries:
+        frame.summaries[key] = Unknown(f"what `{name}` is", name=name)
+        frame.summaries[key] = evaluate(node, calls.top_frame(frame))
+    return frame.summaries[key]
+
+
+def _constant(node: ast.Constant, frame: Frame) -> Value:
+    if isinstance(node.value, int) and not isinstance(node.value, bool):
+        return Number(Size.of(node.value))
+    return Constant(node.value)
+
+
+def _attribute(node: ast.Attribute, frame: Frame) -> Value:
+    return attribute_of(evaluate(node.value, frame), node, frame)
+
+
+def _subscript(node: ast.Subscript, frame: Frame) -> Value:
+    return subscripts.subscript(evaluate(node.value, frame), node, frame)
+
+
+def _sequence(node: ast.Tuple | ast.List, frame: Frame) -> Value:
+    items: list[Value] = []
+    for element in node.elts:
+        if not isinstance(element, ast.Starred):
+            items.append(evaluate(element, frame))
+            continue
+        spread = elements(evaluate(element.value, frame))
+        if spread is None:
+            return Unknown(f"`{ast.unparse(node)}`", node.lineno, frame.place(node).key)
+        items += spread
+    return Several(tuple(items))
+
+
+def _dict(node: ast.Dict, frame: Frame) -> Value:
+    values = [evaluate(value, frame) for value in node.values]
+    keys = [evaluate(key, frame) if key else None for key in node.keys]
+    if all(isinstance(key, Constant) and isinstance(key.value, str) for key in keys):
+        return Mapping(
+            tuple((str(key.value), value) for key, value in zip(keys, values, strict=True) if isinstance(key, Constant))
+        )
+    return Foreign("a dict")
+
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "torch.add",
+    ast.Sub: "torch.sub",
+    ast.Mult: "torch.mul",
+    ast.Div: "torch.div",
+    ast.FloorDiv: "torch.floor_divide",
+    ast.Mod: "torch.remainder",
+    ast.Pow: "torch.pow",
+    ast.MatMult: "torch.matmul",
+    ast.BitAnd: "torch.bitwise_and",
+    ast.BitOr: "torch.bitwise_or",
+    ast.BitXor: "torch.bitwise_xor",
+    ast.LShift: "torch.bitwise_left_shift",
+    ast.RShift: "torch.bitwise_right_shift",
+}
+
+
+def _binary(node: ast.BinOp, frame: Frame) -> Value:
+    left, right = evaluate(node.left, frame), evaluate(node.right, frame)
+    return operate(node, type(node.op), left, right, frame)
+
+
+def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Value, frame: Frame) -> Value:
+    """`left operator right` of numbers, shapes or tensors."""
+    if isinstance(left, Number) and isinstance(right, Number):
+        return _numbers(left.size, right.size, operator, node, frame)
+    if isinstance(left, Several | Shape | Repeated) and operator in (ast.Add, ast.Mult):
+        return _concatenated(left, right, operator, node, frame)
+    number = _number(left, right, operator, frame, node)
+    if not any(isinstance(option, Tensor) for side in (left, right) for option, _ in options(side)):
+        why = f"what `{ast.unparse(node)}` is" if len(ast.dump(node)) < 300 else "an expression"
+        return Unknown(why, node.lineno, frame.place(node).key, number)
+    value = lift(
+        rules()[_OPERATORS[operator]], [left, right], {}, frame.place(node, _SYMBOLS.get(operator, "an operator"))
+    )
+    if number is not None and isinstance(value, Tensor):
+        return Tensor(value.default, value.any, value.history, value.views, value.storages, number)
+    return value
+
+
+_SYMBOLS: dict[type[ast.operator], str] = {ast.MatMult: "@", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+def _number(left: Value, right: Value, operator: type[ast.operator], frame: Frame, node: ast.expr) -> Size | None:
+    """What it is if both sides are numbers, where both may be."""
+    sizes = [_as_number(left), _as_number(right)]
+    if sizes[0] is None or sizes[1] is None:
+        return None
+    outcome = _numbers(sizes[0], sizes[1], operator, node, frame)
+    return outcome.size if isinstance(outcome, Number) else None
+
+
+def _as_number(value: Value) -> Size | None:
+    if isinstance(value, Tensor) and value.number is None:
+        return None
+    size = as_size(value)
+    return size if size.terms is not None else None
+
+
+def _numbers(left: Size, right: Size, operator: type[ast.operator], node: ast.expr, frame: Frame) -> Value:
+    if operator is ast.Add:
+        return Number(left + right)
+    if operator is ast.Sub:
+        return Number(left - right)
+    if operator is ast.Mult:
+        return Number(left * right)
+    if left.constant is not None and right.constant is not None:
+        return _constants(left.constant, right.constant, operator)
+    if operator in (ast.FloorDiv, ast.Div):
+        exact = left.divided_by(right)
+        return Number(exact if exact.terms is not None else Size.of(Atom(f"({left})//({right})")))
+    if operator is ast.Pow and right.constant is not None and 0 < right.constant < 5:
+        return Number(product([left] * right.constant))
+    return Number(Size.of(Atom(f"({left}){operator.__name__}({right})")))
+
+
+def _constants(left: int, right: int, operator: type[ast.operator]) -> Value:
+    if operator in (ast.FloorDiv, ast.Mod, ast.Div) and right:
+        if operator is ast.Div:
+            return Number(Size.of(left // right)) if left % right == 0 else Constant(left / right)
+        return Number(Size.of(left // right if operator is ast.FloorDiv else left % right))
+    if operator is ast.Pow and 0 <= right < 64:
+        return Number(Size.of(left**right))
+    return Foreign("a number")
+
+
+def _concatenated(left: Value, right: Value, operator: type[ast.operator], node: ast.expr, frame: Frame) -> Value:
+    if (
+        operator is ast.Mult
+        and isinstance(left, Several)
+        and isinstance(right, Number)
+        and right.size.constant is not None
+    ):
+        return Several(left.items * min(max(right.size.constant, 0), 16))
+    if isinstance(left, Several | Shape) and isinstance(right, Several | Shape) and operator is ast.Add:
+        if isinstance(left, Several) and isinstance(right, Several):
+            return Several(left.items + right.items)
+        return Shape(_items(left) + _items(right))
+    return Unknown(f"what `{ast.unparse(node)}` is", node.lineno, frame.place(node).key)
+
+
+def _items(value: Several | Shape) -> tuple[Size | Pack, ...]:
+    return value.items if isinstance(value, Shape) else tuple(as_size(item) for item in value.items)
+
+
+def _unary(node: ast.UnaryOp, frame: Frame) -> Value:
+    value = evaluate(node.operand, frame)
+    if isinstance(node.op, ast.Not):
+        return Constant(not value.value) if isinstance(value, Constant) else Foreign("a truth value")
+    if isinstance(node.op, ast.UAdd):
+        return value
+    if isinstance(value, Number) and isinstance(node.op, ast.USub):
+        return Number(-value.size)
+    if isinstance(value, Constant) and isinstance(value.value, float):
+        return Constant(-value.value)
+    name = "torch.neg" if isinstance(node.op, ast.USub) else "torch.bitwise_not"
+    if any(isinstance(option, Tensor) for option, _ in options(value)):
+        return lift(rules()[name], [value], {}, frame.place(node, "-"))
+    return Unknown(f"what `{ast.unparse(node)}` is", node.lineno, frame.place(node).key)
+
+
+def _compare(node: ast.Compare, frame: Frame) -> Value:
+    values = [evaluate(side, frame) for side in (node.left, *node.comparators)]
+    if isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
+        return Foreign("a truth value")
+    if any(isinstance(option, Tensor) and option.number is None for value in values for option, _ in options(value)):
+        return lift(rules()["torch.eq"], values[:2], {}, frame.place(node, "a comparison"))
+    if any(isinstance(option, Tensor) for value in values for option, _ in options(value)):
+        return lift(rules()["torch.eq"], values[:2], {}, frame.place(node, "a comparison"))
+    return Foreign("a truth value")
+
+
+def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
+    test = ast.unparse(node.values[0])
+    first, *rest = [evaluate(value, frame) for value in node.values]
+    if isinstance(first, Foreign) and all(isinstance(value, Foreign) for value in rest):
+        return first
+    kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({(test, True)}))]
+    return choose([*kept, *((value, frozenset()) for value in rest)])
+
+
+def _conditional(node: ast.IfExp, frame: Frame) -> Value:
+    evaluate(node.test, frame)
+    before = frame.state
+    alternatives, ends = [], []
+    for is_true, branch in ((True, node.body), (False, node.orelse)):
+        fact = before.condition(node.test, is_true)
+        if (fact[0], not fact[1]) in before.facts:
+            continue
+        frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
+        alternatives.append((evaluate(branch, frame), frozenset({fact})))
+        ends.append((frame.state, fact))
+    joined = join(ends)
+    frame.state = joined if joined is not None else before
+    frame.state.facts = before.facts
+    return choose(alternatives) if alternatives else Unknown("a branch that is not taken", node.lineno)
+
+
+def _lambda(node: ast.Lambda, frame: Frame) -> Value:
+    return Function(node, f"{frame.name}.<lambda>".lstrip("."), closure=tuple(frame.state.names.items()))
+
+
+def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:
+    before = frame.state
+    source = evaluate(node.generators[0].iter, frame)
+    known = elements(source) if len(node.generators) == 1 and not node.generators[0].ifs else None
+    if known is not None and len(known) <= UNROLLED_AT_MOST:
+        found = []
+        for item in known:
+            frame.state = before.fork()
+            assign(node.generators[0].target, item, frame)
+            found.append(evaluate(node.elt, frame))
+        frame.state = before
+        return Several(tuple(found))
+    frame.state = before.fork()
+    for generator in node.generators:
+        bind_element(generator.target, evaluate(generator.iter, frame), generator.iter, frame)
+        for test in generator.ifs:
+            evaluate(test, frame)
+            frame.state = narrowed(frame.state, test, True, frame)
+    item = evaluate(node.elt, frame)
+    frame.state = before
+    return Repeated(item)
+
+
+def _dict_comprehension(node: ast.DictComp, frame: Frame) -> Value:
+    before = frame.state
+    frame.state = before.fork()
+    for generator in node.generators:
+        bind_element(generator.target, evaluate(generator.iter, frame), generator.iter, frame)
+    evaluate(node.key, frame)
+    evaluate(node.value, frame)
+    frame.state = before
+    return Foreign("a dict")
+
+
+def bind_element(target: ast.expr, iterable: Value, node: ast.expr, frame: Frame) -> None:
+    """`target` takes on any element of the iterable."""
+    assign(target, subscripts.element(iterable, node, frame), frame)
+
+
+def _named(node: ast.NamedExpr, frame: Frame) -> Value:
+    value = evaluate(node.value, frame)
+    assign(node.target, value, frame)
+    return value
+
+
+def _text(node: ast.JoinedStr, frame: Frame) -> Value:
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            evaluate(part.value, frame)
+    return Foreign("text")
+
+
+def _starred(node: ast.Starred, frame: Frame) -> Value:
+    return evaluate(node.value, frame)
+
+
+def _others(node: ast.expr, frame: Frame) -> Value:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            evaluate(child, frame)
+    return Unknown("an expression that is not followed", getattr(node, "lineno", None), frame.place(node).key)
+
+
+_EVALUATORS: dict[type[ast.expr], Callable[..., Value]] = {
+    ast.Name: _name,
+    ast.Constant: _constant,
+    ast.Attribute: _attribute,
+    ast.Call: calls.call,
+    ast.Subscript: _subscript,
+    ast.Tuple: _sequence,
+    ast.List: _sequence,
+    ast.Dict: _dict,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Compare: _compare,
+    ast.BoolOp: _boolean,
+    ast.IfExp: _conditional,
+    ast.Lambda: _lambda,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.DictComp: _dict_comprehension,
+    ast.NamedExpr: _named,
+    ast.JoinedStr: _text,
+    ast.Starred: _starred,
+}

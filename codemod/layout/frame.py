@@ -1,0 +1,93 @@
+"""One activation of a function: where the interpreter stands, and what it writes down."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from codemod.finding import Reason
+from codemod.layout.op_call import Observation
+from codemod.layout.ops.lift import Place
+from codemod.layout.program import Program
+from codemod.layout.state import State
+from codemod.layout.value import Class, Function, Instance, Value
+
+
+class Interpreter(Protocol):
+    """What the rooms of the interpreter need of each other."""
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value: ...
+
+    def call_function(
+        self,
+        function: Function,
+        positional: Sequence[Value],
+        keywords: Mapping[str, Value],
+        node: ast.expr,
+        frame: Frame,
+    ) -> Value:
+        """The value returned; the calls in the function's body are observed with these arguments."""
+        ...
+
+    def attributes(self, of: Instance, frame: Frame) -> Mapping[str, Value]:
+        """What `self.name` is behind `__init__`, by name."""
+        ...
+
+    def look_into(self, function: Function, frame: Frame) -> None:
+        """Observe the calls in the body of a nested function or lambda, whoever calls it."""
+        ...
+
+
+@dataclass(slots=True)
+class Notebook:
+    """What was seen at each call, by the call's id."""
+
+    observations: dict[int, dict[Observation, None]] = field(default_factory=dict)
+    writes: dict[int, dict[Reason, None]] = field(default_factory=dict)
+    keeps: dict[int, dict[Reason, None]] = field(default_factory=dict)
+    temporary: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
+    """Calls whose result was read through a name or handed on, so that a write to it is not lost."""
+
+    def observe(self, call: ast.Call, observation: Observation) -> None:
+        self.observations.setdefault(id(call), {})[observation] = None
+
+    def write(self, views: frozenset[int], text: str, line: int) -> None:
+        for view in views:
+            self.writes.setdefault(view, {})[Reason(text, line=line)] = None
+
+    def keep(self, views: frozenset[int], text: str, line: int) -> None:
+        for view in views:
+            self.keeps.setdefault(view, {})[Reason(text, line=line)] = None
+
+
+@dataclass(slots=True)
+class Frame:
+    """`key` tells this activation's symbols from those of others; `callers` are the calls that led here."""
+
+    program: Program
+    notebook: Notebook
+    interpreter: Interpreter
+    state: State
+    key: str
+    name: str
+    owner: Class | None = None
+    callers: tuple[Reason, ...] = ()
+    active: tuple[int, ...] = ()
+    """Ids of the functions being run, innermost last."""
+    exits: list[State] = field(default_factory=list)
+    """States at `break` and `continue` of the innermost loop."""
+    round: int = 0
+    """Of the innermost loop."""
+    returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)
+    summaries: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    """Results of calls made before, by function and arguments; shared by all frames of the file."""
+
+    def value(self, node: ast.expr) -> Value:
+        return self.interpreter.evaluate(node, self)
+
+    def place(self, node: ast.expr, text: str = "") -> Place:
+        key = f"{self.key}{node.lineno}:{node.col_offset}:{node.end_col_offset}"
+        return Place(f"{key}'{self.round}" if self.round else key, node.end_lineno or node.lineno, text)

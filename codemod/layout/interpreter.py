@@ -1,0 +1,390 @@
+"""Runs the functions of one file on abstract values, statement by statement, and observes the calls on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from codemod.finding import Reason
+from codemod.layout.expressions import bind_element, evaluate, operate
+from codemod.layout.frame import Frame, Notebook
+from codemod.layout.narrow import narrowed
+from codemod.layout.parameters import bind_arguments, opaque_arguments
+from codemod.layout.program import FunctionNode, Program, Routine, dotted
+from codemod.layout.state import State, join
+from codemod.layout.targets import assign, written_views
+from codemod.layout.value import (
+    Class,
+    Condition,
+    Constant,
+    Foreign,
+    Function,
+    Instance,
+    Qualified,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    options,
+)
+
+DEPTH = 4
+"""Calls inside calls are followed this far."""
+STEPS = 60_000
+"""Statements run for one file before calls are no longer followed."""
+ROUNDS = 2
+"""Of a loop's body: the second sees what the first left behind."""
+
+
+class FileInterpreter:
+    """Holds what all frames of a file share."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.notebook = Notebook()
+        self.steps = 0
+        self._attributes: dict[tuple[int, str], dict[str, Value]] = {}
+        self._summaries: dict[tuple[object, ...], Value] = {}
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        return evaluate(node, frame)
+
+    def run_routine(self, routine: Routine) -> None:
+        """A function taken by itself: its callers may pass anything."""
+        node = routine.node
+        if isinstance(node, ast.Module):
+            self._run(node.body, self._frame(State(), "", "", (id(node),)))
+            return
+        owner = Class(routine.owner, routine.owner.name) if routine.owner else None
+        self._run_alone(Function(node, routine.name), owner)
+
+    def look_into(self, function: Function, frame: Frame) -> None:
+        if id(function.node) not in frame.active and len(frame.active) < DEPTH + 2:
+            self._run_alone(function, None, function.bound, frame)
+
+    def _run_alone(
+        self, function: Function, owner: Class | None, bound: Value | None = None, outer: Frame | None = None
+    ) -> None:
+        node = function.node
+        active = (*(outer.active if outer else ()), id(node))
+        frame = self._frame(
+            State(dict(function.closure)), f"{function.qualified_name}:", function.qualified_name, active
+        )
+        frame.owner = owner
+        for name, value in opaque_arguments(node, function.qualified_name, owner, bound, frame).items():
+            frame.state.bind(name, value)
+        self._run_body(node, frame)
+
+    def _frame(self, state: State, key: str, name: str, active: tuple[int, ...]) -> Frame:
+        return Frame(self.program, self.notebook, self, state, key, name, active=active, summaries=self._summaries)
+
+    def _run_body(self, node: FunctionNode, frame: Frame) -> None:
+        if isinstance(node, ast.Lambda):
+            frame.returned.append((evaluate(node.body, frame), frozenset()))
+        elif self._run(node.body, frame):
+            frame.returned.append((Constant(None), frozenset()))
+
+    def call_function(
+        self,
+        function: Function,
+        positional: Sequence[Value],
+        keywords: Mapping[str, Value],
+        node: ast.expr,
+        frame: Frame,
+    ) -> Value:
+        unknown = Unknown(f"what `{function.qualified_name}` returns", node.lineno, frame.place(node).key)
+        if id(function.node) in frame.active or len(frame.active) > DEPTH or self.steps > STEPS:
+            return unknown
+        given = [function.bound, *positional] if function.bound is not None else list(positional)
+        bound = bind_arguments(function.node, given, keywords, frame)
+        if bound is None:
+            return unknown
+        key = (id(function.node), tuple(bound.items()))
+        if key not in self._summaries:
+            self._summaries[key] = unknown
+            self._summaries[key] = self._call(function, bound, node, frame)
+        return self._summaries[key]
+
+    def _call(self, function: Function, bound: dict[str, Value], node: ast.expr, frame: Frame) -> Value:
+        inner = self._frame(
+            State(dict(function.closure)),
+            f"{frame.place(node).key}>",
+            function.qualified_name,
+            (*frame.active, id(function.node)),
+        )
+        inner.callers = (*frame.callers, Reason(f"called from `{frame.name or 'the module'}`", line=node.lineno))
+        for name, value in bound.items():
+            inner.state.bind(name, value)
+        self._run_body(function.node, inner)
+        if _is_generator(function.node):
+            return Unknown(f"what `{function.qualified_name}` yields", node.lineno, frame.place(node).key)
+        return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
+
+    def attributes(self, of: Instance, frame: Frame) -> Mapping[str, Value]:
+        key = (id(of.of.node), of.label)
+        if key not in self._attributes:
+            self._attributes[key] = {}
+            self._attributes[key] = self._read_attributes(of, frame)
+        return self._attributes[key]
+
+    def _read_attributes(self, of: Instance, frame: Frame) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for node in reversed(self.program.bases(of.of.node)):
+            found |= self._class_level(node, of.label)
+            init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+            if init is not None and id(init) not in frame.active:
+                found |= self._initialised(init, of, node, frame)
+            for name in _assigned_elsewhere(node):
+                label = f"{of.label}.{name}"
+                found[name] = Unknown(f"what `{label}` is", name=label)
+        return found
+
+    def _class_level(self, node: ast.ClassDef, label: str) -> dict[str, Value]:
+        frame = self._frame(State(), f"{label}:", node.name, ())
+        for statement in node.body:
+            if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Call | ast.Lambda):
+                self._run([statement], frame)
+            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                name = statement.target.id
+                frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
+        return dict(frame.state.names)
+
+    def _initialised(self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, frame: Frame) -> dict[str, Value]:
+        name = f"{node.name}.__init__"
+        inner = self._frame(State(), f"{of.label}:", name, (*frame.active, id(init)))
+        inner.owner = Class(node, node.name)
+        this = Instance(of.of, of.label)
+        bound = None
+        if of.positional is not None and node is of.of.node:
+            bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), inner)
+        if bound is None:
+            bound = opaque_arguments(init, f"{of.label}.__init__", inner.owner, this, inner)
+        for parameter, value in bound.items():
+            inner.state.bind(parameter, value)
+        own = next(iter(bound), "self")
+        self._run(init.body, inner)
+        names = {
+            n.removeprefix(f"{prefix}."): v
+            for prefix in (own, of.label)
+            for n, v in inner.state.names.items()
+            if n.startswith(f"{prefix}.")
+        }
+        return {n: v for n, v in names.items() if "." not in n}
+
+    def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
+        """Run a block; False where control does not come out at its end."""
+        for statement in body:
+            self.steps += 1
+            if not self._statement(statement, frame):
+                return False
+        return True
+
+    def _statement(self, node: ast.stmt, frame: Frame) -> bool:
+        match node:
+            case ast.Expr():
+                evaluate(node.value, frame)
+            case ast.Assign():
+                value = evaluate(node.value, frame)
+                for target in node.targets:
+                    assign(target, value, frame)
+            case ast.AnnAssign():
+                if node.value is not None:
+                    assign(node.target, evaluate(node.value, frame), frame)
+            case ast.AugAssign():
+                self._augment(node, frame)
+            case ast.If():
+                return self._if(node, frame)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                return self._loop(node, frame)
+            case ast.Return():
+                frame.returned.append(
+                    (evaluate(node.value, frame) if node.value else Constant(None), frame.state.facts)
+                )
+                return False
+            case ast.With() | ast.AsyncWith():
+                return self._with(node, frame)
+            case ast.Try():
+                return self._try(node, frame)
+            case ast.Assert():
+                evaluate(node.test, frame)
+                frame.state = narrowed(frame.state, node.test, True, frame)
+            case ast.Raise():
+                if node.exc is not None:
+                    evaluate(node.exc, frame)
+                return False
+            case ast.Break() | ast.Continue():
+                frame.exits.append(frame.state)
+                return False
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._define(node, frame)
+            case ast.ClassDef():
+                self._define_class(node, frame)
+            case ast.Import() | ast.ImportFrom():
+                self._import(node, frame)
+            case ast.Match():
+                return self._match(node, frame)
+            case ast.Delete():
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        frame.state.names.pop(target.id, None)
+        return True
+
+    def _augment(self, node: ast.AugAssign, frame: Frame) -> None:
+        """`x += y` writes in place to a tensor, and binds anything else anew."""
+        right = evaluate(node.value, frame)
+        if isinstance(node.target, ast.Subscript):
+            base = evaluate(node.target.value, frame)
+            evaluate(node.target.slice, frame)
+            frame.notebook.write(written_views(base), "written by augmented assignment", node.lineno)
+            return
+        left = evaluate(node.target, frame)
+        frame.notebook.write(written_views(left), "written by augmented assignment", node.lineno)
+        if any(isinstance(option, Tensor) and option.number is None for option, _ in options(left)):
+            return
+        placed = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+        assign(node.target, operate(placed, type(node.op), left, right, frame), frame)
+
+    def _if(self, node: ast.If, frame: Frame) -> bool:
+        evaluate(node.test, frame)
+        before = frame.state
+        ends: list[tuple[State, Condition | None]] = []
+        for is_true, body in ((True, node.body), (False, node.orelse)):
+            fact = before.condition(node.test, is_true)
+            if (fact[0], not fact[1]) in before.facts:
+                continue
+            frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
+            if self._run(body, frame):
+                ends.append((frame.state, fact))
+        return self._come_together(ends, frame)
+
+    def _come_together(self, ends: list[tuple[State, Condition | None]], frame: Frame) -> bool:
+        joined = join(ends)
+        if joined is None:
+            return False
+        frame.state = joined
+        return True
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, frame: Frame) -> bool:
+        iterable = evaluate(node.iter, frame) if not isinstance(node, ast.While) else None
+        outer_exits, outer_round = frame.exits, frame.round
+        frame.exits = []
+        ends: list[tuple[State, Condition | None]] = [(frame.state, None)]
+        for i in range(ROUNDS):
+            frame.round = outer_round * ROUNDS + i
+            frame.state = frame.state.fork()
+            if isinstance(node, ast.While):
+                evaluate(node.test, frame)
+            elif iterable is not None:
+                bind_element(node.target, iterable, node.iter, frame)
+            if self._run(node.body, frame):
+                ends.append((frame.state, None))
+            ends += [(state, None) for state in frame.exits]
+            frame.exits = []
+            joined = join(ends)
+            assert joined is not None
+            frame.state = joined
+            ends = [(joined, None)]
+        frame.exits, frame.round = outer_exits, outer_round
+        if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value is True:
+            return self._run(node.orelse, frame)
+        return self._run(node.orelse, frame)
+
+    def _with(self, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
+        for item in node.items:
+            value = evaluate(item.context_expr, frame)
+            if item.optional_vars is not None:
+                bound = Unknown("a context manager's value", node.lineno, frame.place(item.context_expr).key)
+                assign(item.optional_vars, value if isinstance(value, Instance) else bound, frame)
+        return self._run(node.body, frame)
+
+    def _try(self, node: ast.Try, frame: Frame) -> bool:
+        before = frame.state.fork()
+        ends: list[tuple[State, Condition | None]] = []
+        falls = self._run(node.body, frame)
+        after = frame.state
+        if falls and self._run(node.orelse, frame):
+            ends.append((frame.state, None))
+        for handler in node.handlers:
+            start = join([(before.fork(), None), (after.fork(), None)])
+            assert start is not None
+            frame.state = start
+            if handler.name:
+                frame.state.bind(handler.name, Foreign("an exception"))
+            if self._run(handler.body, frame):
+                ends.append((frame.state, None))
+        if not self._come_together(ends, frame):
+            frame.state = after
+            self._run(node.finalbody, frame)
+            return False
+        return self._run(node.finalbody, frame)
+
+    def _match(self, node: ast.Match, frame: Frame) -> bool:
+        evaluate(node.subject, frame)
+        before = frame.state
+        ends: list[tuple[State, Condition | None]] = [(before, None)]
+        for case in node.cases:
+            frame.state = before.fork()
+            for captured in ast.walk(case.pattern):
+                if isinstance(captured, ast.MatchAs | ast.MatchStar) and captured.name:
+                    frame.state.bind(captured.name, Unknown(f"what `{captured.name}` matches", case.body[0].lineno))
+            if case.guard is not None:
+                evaluate(case.guard, frame)
+            if self._run(case.body, frame):
+                ends.append((frame.state, None))
+        return self._come_together(ends, frame)
+
+    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> None:
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            if default is not None:
+                evaluate(default, frame)
+        if not frame.name:
+            return
+        function = Function(node, f"{frame.name}.{node.name}", closure=tuple(frame.state.names.items()))
+        frame.state.bind(node.name, function)
+        self.look_into(function, frame)
+
+    def _define_class(self, node: ast.ClassDef, frame: Frame) -> None:
+        if not frame.name:
+            self._run(
+                [s for s in node.body if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)],
+                replace(frame, state=frame.state.fork()),
+            )
+            return
+        of = Class(node, f"{frame.name}.{node.name}")
+        frame.state.bind(node.name, of)
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                closure = tuple(frame.state.names.items())
+                self.look_into(
+                    Function(method, f"{of.qualified_name}.{method.name}", Instance(of, "self"), closure), frame
+                )
+
+    def _import(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            if name in self.program.imports:
+                frame.state.bind(name, Qualified(self.program.imports[name]))
+
+
+def _is_generator(node: FunctionNode) -> bool:
+    stack: list[ast.AST] = list(node.body) if not isinstance(node, ast.Lambda) else [node.body]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack += ast.iter_child_nodes(found)
+    return False
+
+
+def _assigned_elsewhere(node: ast.ClassDef) -> set[str]:
+    """Attributes that a method other than `__init__` binds anew."""
+    found = set()
+    for method in node.body:
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name == "__init__":
+            continue
+        for inner in ast.walk(method):
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and dotted(inner.value) == "self":
+                found.add(inner.attr)
+    return found

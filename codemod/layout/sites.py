@@ -1,0 +1,194 @@
+"""The calls that Transforms decide on: judged and written down when they are met."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from codemod.layout.attributes import as_tensor, shape_of
+from codemod.layout.frame import Frame
+from codemod.layout.layout import Layout, World
+from codemod.layout.layout import unknown as unknown_layout
+from codemod.layout.op_call import Observation
+from codemod.layout.ops.lift import Place, as_target, combine, lift
+from codemod.layout.ops.rule import Alias, Rule, rules
+from codemod.layout.program import COPIES, DECIDED, VIEWS
+from codemod.layout.size import INFER
+from codemod.layout.value import (
+    Constant,
+    Foreign,
+    Number,
+    Qualified,
+    Repeated,
+    Several,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    options,
+)
+from codemod.layout.viewable import Judgement, Legality, Target, judge, viewed
+
+__all__ = ["DECIDED", "VIEWS", "observe_foreign", "observed", "observed_function"]
+
+_VIEW = Rule((".view",), lambda: None, (), Alias.ALWAYS, ())
+
+
+def observed(
+    name: str, receiver: Value, node: ast.Call, arguments: tuple[list[Value], dict[str, Value], bool], frame: Frame
+) -> Value:
+    """A method call that is a site: `x.view(...)`, `x.bmm(y)`, or a reshape whose result is written."""
+    positional, keywords, is_open = arguments
+    if name in VIEWS:
+        return _view(name, receiver, node, positional, keywords, is_open, frame)
+    tensor = as_tensor(receiver)
+    target = None
+    judgements: tuple[Judgement, Judgement] | None = None
+    if name in COPIES:
+        target = _copied_target(name, tensor, positional, keywords, is_open)
+        judgements = _judged(tensor, target)
+    _note(node, receiver, positional, keywords, frame, target, judgements)
+    rule = rules().get(f".{name}")
+    if rule is None or is_open:
+        return Unknown(f"what `{name}` returns", node.lineno, frame.place(node).key)
+    value = lift(rule, [tensor, *positional], keywords, frame.place(node, f"{name}(...)"))
+    return replace(value, views=value.views | {id(node)}) if isinstance(value, Tensor) and name in COPIES else value
+
+
+def observed_function(
+    name: str, node: ast.Call, arguments: tuple[list[Value], dict[str, Value], bool], frame: Frame
+) -> Value | None:
+    """`torch.bmm(a, b)`, `torch.export.Dim("b")`, `torch.reshape(x, ...)`; None for a function of another library."""
+    positional, keywords, is_open = arguments
+    last = name.rpartition(".")[2]
+    if name in ("torch.export.Dim", "torch.export.dynamic_shapes.Dim"):
+        _note(node, Constant(None), positional, keywords, frame)
+        return Foreign("a Dim")
+    if not name.startswith("torch.") or last not in (*COPIES, "bmm") or is_open:
+        return None
+    given = [*positional, *(keywords[k] for k in ("input",) if k in keywords)]
+    receiver = given[0] if given else Unknown("an argument that is missing", node.lineno)
+    _note(node, receiver, given[1:], keywords, frame)
+    rule = rules().get(name)
+    return lift(rule, positional, keywords, frame.place(node, f"{last}(...)")) if rule else None
+
+
+def observe_foreign(receiver: Value, node: ast.Call, frame: Frame) -> None:
+    """`.view` of something that is no tensor."""
+    _note(node, receiver, (), {}, frame)
+
+
+def _note(
+    node: ast.Call,
+    receiver: Value,
+    positional: Sequence[Value],
+    keywords: dict[str, Value],
+    frame: Frame,
+    target: Target | None = None,
+    judgements: tuple[Judgement, Judgement] | None = None,
+    is_target_a_shape: bool = True,
+) -> None:
+    default, free = judgements or (None, None)
+    frame.notebook.observe(
+        node,
+        Observation(
+            receiver,
+            tuple(positional),
+            tuple(keywords.items()),
+            target,
+            is_target_a_shape,
+            default,
+            free,
+            frame.callers,
+        ),
+    )
+
+
+def _judged(tensor: Tensor, target: Target | None) -> tuple[Judgement, Judgement]:
+    default = judge(tensor.default, target)
+    return default, default if tensor.any is tensor.default else judge(tensor.any, target)
+
+
+def _view(
+    name: str,
+    receiver: Value,
+    node: ast.Call,
+    positional: Sequence[Value],
+    keywords: dict[str, Value],
+    is_open: bool,
+    frame: Frame,
+) -> Value:
+    place = frame.place(node, f"{name}(...)")
+    tensor = as_tensor(receiver)
+    if name == "view" and _is_dtype_view(positional, keywords):
+        _note(node, receiver, positional, keywords, frame, is_target_a_shape=False)
+        return Unknown("a view as another dtype", node.lineno, place.key)
+    target, is_shape = _target(name, positional, keywords, is_open, node)
+    judgements = _judged(tensor, target)
+    _note(node, receiver, positional, keywords, frame, target, judgements, is_shape)
+    layouts = [
+        _result(layout, target, judgement, place)
+        for layout, judgement in zip((tensor.default, tensor.any), judgements, strict=True)
+    ]
+    value = combine(_VIEW, layouts[0], layouts[1], tensor, [tensor], place)
+    return replace(value, views=value.views | {id(node)}) if isinstance(value, Tensor) else value
+
+
+def _result(layout: Layout, target: Target | None, judgement: Judgement, place: Place) -> Layout | None:
+    """Of a view that was accepted; where it is refused, of the copy that takes its place."""
+    if target is None:
+        return unknown_layout(place.key, world=World.DEFAULT) if layout.is_contiguous else None
+    if judgement.legality is Legality.REFUSED:
+        outcome = rules()[".reshape"].function(layout, target)
+        return outcome if isinstance(outcome, Layout) else None
+    return viewed(layout, target)
+
+
+def _is_dtype_view(positional: Sequence[Value], keywords: dict[str, Value]) -> bool:
+    if "dtype" in keywords:
+        return True
+    if len(positional) != 1:
+        return False
+    return any(
+        (isinstance(option, Foreign) and option.kind == "dtype")
+        or (isinstance(option, Qualified) and option.name.startswith(("torch.", "numpy.", "ml_dtypes.")))
+        or isinstance(option, Constant)
+        for option, _ in options(positional[0])
+    )
+
+
+def _target(
+    name: str, positional: Sequence[Value], keywords: dict[str, Value], is_open: bool, node: ast.Call
+) -> tuple[Target | None, bool]:
+    """The sizes asked for, and whether it is certain that the argument is sizes and not a dtype."""
+    given = [*positional, *(keywords[k] for k in ("size", "other", "shape") if k in keywords)]
+    if is_open or not given:
+        return None, bool(node.args[1:]) or any(isinstance(arg, ast.Starred) for arg in node.args)
+    if name == "view_as":
+        return as_target(shape_of(given[0])) if isinstance(given[0], Tensor) else None, True
+    if len(given) > 1:
+        return as_target(Several(tuple(given))), True
+    match given[0]:
+        case Number():
+            return as_target(Several((given[0],))), True
+        case Several() | Shape() | Repeated():
+            return as_target(given[0]), True
+        case _:
+            text = ast.unparse(node.args[-1]) if node.args else "size"
+            return None, any(word in text.lower() for word in ("shape", "size"))
+
+
+def _copied_target(
+    name: str, tensor: Tensor, positional: Sequence[Value], keywords: dict[str, Value], is_open: bool
+) -> Target | None:
+    if name == "contiguous" or is_open:
+        return None
+    if name == "reshape":
+        given = [*positional, *(keywords[k] for k in ("shape",) if k in keywords)]
+        if len(given) == 1 and isinstance(given[0], Several | Shape):
+            return as_target(given[0])
+        return as_target(Several(tuple(given)))
+    if name in ("flatten", "ravel") and not positional and not keywords:
+        return as_target(Several((Number(INFER),)))
+    return None

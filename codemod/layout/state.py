@@ -1,0 +1,129 @@
+"""What is known at one point of a function: names, attributes, and the tests that lead there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from codemod.layout.layout import Layout
+from codemod.layout.value import (
+    Choice,
+    Condition,
+    Several,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+)
+
+
+@dataclass(slots=True)
+class State:
+    """Changes while a block is run; `fork` before each branch."""
+
+    names: dict[str, Value] = field(default_factory=dict)
+    """Local names, and attributes under their dotted text (`self.cache`)."""
+    facts: frozenset[Condition] = frozenset()
+    ranks: dict[str, int] = field(default_factory=dict)
+    """Ranks that a test or an unpacking has shown, by owner."""
+    versions: dict[str, int] = field(default_factory=dict)
+    """How often a name was bound again: a test on an older binding says nothing of the newer one."""
+
+    def fork(self, fact: Condition | None = None) -> State:
+        facts = self.facts | {fact} if fact else self.facts
+        return State(dict(self.names), facts, dict(self.ranks), dict(self.versions))
+
+    def bind(self, name: str, value: Value) -> None:
+        self.versions[name] = self.versions.get(name, 0) + 1
+        prefix = name + "."
+        for stale in [known for known in self.names if known.startswith(prefix)]:
+            del self.names[stale]
+        self.names[name] = value
+
+    def look_up(self, name: str) -> Value | None:
+        value = self.names.get(name)
+        if value is None:
+            return None
+        if isinstance(value, Choice):
+            value = self._possible(value)
+        return ranked(value, self.ranks) if self.ranks else value
+
+    def _possible(self, value: Choice) -> Value:
+        kept = [
+            (v, when) for v, when in value.options if not any((text, not held) in self.facts for text, held in when)
+        ]
+        return choose((v, when - self.facts) for v, when in kept) if kept else value
+
+    def condition(self, test: ast.expr, is_true: bool) -> Condition:
+        """The test as a fact that later tests of the same text confirm or exclude."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, is_true = test.operand, not is_true
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
+            test = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
+            is_true = not is_true
+        text = ast.unparse(test)
+        versions = [
+            f"{n.id}{v}" for n in ast.walk(test) if isinstance(n, ast.Name) and (v := self.versions.get(n.id, 0)) > 1
+        ]
+        return (f"{text}#{','.join(versions)}" if versions else text, is_true)
+
+
+_OPPOSITES = {ast.IsNot: ast.Is, ast.NotEq: ast.Eq, ast.NotIn: ast.In}
+
+
+def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
+    """The state behind branches that come together; None where none of them does."""
+    alive = list(branches)
+    if not alive:
+        return None
+    if len(alive) == 1:
+        return alive[0][0]
+    states = [state for state, _ in alive]
+    first = states[0]
+    names: dict[str, Value] = {}
+    for name in dict.fromkeys(name for state in states for name in state.names):
+        values = [state.names.get(name) for state in states]
+        if all(value is values[0] for value in values):
+            assert values[0] is not None
+            names[name] = values[0]
+            continue
+        names[name] = choose(
+            (
+                value if value is not None else Unknown(f"`{name}`, not set on every path", name=name),
+                frozenset({fact} if fact else ()),
+            )
+            for value, (_, fact) in zip(values, alive, strict=True)
+        )
+    return State(
+        names,
+        frozenset.intersection(*(state.facts for state in states)),
+        {owner: rank for owner, rank in first.ranks.items() if all(s.ranks.get(owner) == rank for s in states)},
+        {
+            name: max(s.versions.get(name, 0) for s in states)
+            for name in dict.fromkeys(n for s in states for n in s.versions)
+        },
+    )
+
+
+def ranked(value: Value, ranks: dict[str, int]) -> Value:
+    """The value with the packs opened of tensors whose rank has been shown since."""
+    match value:
+        case Tensor():
+            default, free = _ranked(value.default, ranks), _ranked(value.any, ranks)
+            if default is value.default and free is value.any:
+                return value
+            return replace(value, default=default, any=free)
+        case Several(items):
+            return Several(tuple(ranked(item, ranks) for item in items))
+        case _:
+            return value
+
+
+def _ranked(layout: Layout, ranks: dict[str, int]) -> Layout:
+    at = layout.pack_at
+    pack = layout.dims[at].pack if at is not None else None
+    if pack is None or pack.owner not in ranks or at is None:
+        return layout
+    hidden = ranks[pack.owner] - pack.front - pack.back
+    return layout.of_rank(len(layout.dims) - 1 + hidden) if hidden >= 0 else layout
