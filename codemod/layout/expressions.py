@@ -9,6 +9,7 @@ from collections.abc import Callable
 from codemod.layout import calls, subscripts
 from codemod.layout.attributes import attribute_of
 from codemod.layout.frame import Frame
+from codemod.layout.layout import Pack
 from codemod.layout.narrow import narrowed
 from codemod.layout.ops.lift import as_size, lift
 from codemod.layout.ops.rule import rules
