@@ -4,8 +4,8 @@ A view needs the dims that it merges to lie one after the other in memory.  Behi
 they may not, and torch raises `view size is not compatible with input tensor's size and stride`.  `.reshape()` is
 the same view where there is one, and a copy where there is none.
 
-Left alone: a view that works, whatever strides reach it; a view whose result is written in place, since the write
-would be lost in a copy; `.view(dtype)`; `.view` of what is not a tensor; a view inside a `try` that counts on the error.
+Left alone: a view that works, whatever strides reach it; one whose result is written in place, since the write
+would be lost in a copy; `.view(dtype)`; `.view` of what is not a tensor; one inside a `try` that counts on the error.
 
 Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl; https://docs.pytorch.org/docs/stable/tensor_view.html
 """

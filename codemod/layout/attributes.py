@@ -87,7 +87,7 @@ def _of_tensor(value: Tensor, node: ast.Attribute, frame: Frame) -> Value:
     if node.attr in _DESCRIPTIONS:
         return Foreign(node.attr)
     if node.attr in ("T", "mT", "H", "mH", "data", "real", "imag"):
-        return lift(rules()[f".{node.attr}"], [value], {}, frame.place(node, f".{node.attr}"))
+        return lift(rules()[f".{node.attr}"], [value], {}, frame.place(node))
     if node.attr == "grad":
         return Unknown("a gradient", node.lineno, f"{dotted(node) or frame.place(node).key}")
     return Method(value, node.attr)
@@ -100,7 +100,7 @@ def shape_of(value: Tensor) -> Shape:
 def rank_of(value: Tensor, node: ast.expr, frame: Frame) -> Value:
     if value.default.rank is not None:
         return Number(Size.of(value.default.rank))
-    return Unknown("the rank of a tensor", node.lineno, frame.place(node).key)
+    return frame.unfollowed(node, "the rank of a tensor")
 
 
 def _of_unknown(value: Unknown, node: ast.Attribute, frame: Frame) -> Value:
@@ -109,7 +109,7 @@ def _of_unknown(value: Unknown, node: ast.Attribute, frame: Frame) -> Value:
     if node.attr in _DESCRIPTIONS:
         return Foreign(node.attr)
     if node.attr in ("T", "mT", "H", "mH", "data"):
-        return lift(rules()[f".{node.attr}"], [as_tensor(value)], {}, frame.place(node, f".{node.attr}"))
+        return lift(rules()[f".{node.attr}"], [as_tensor(value)], {}, frame.place(node))
     return Method(value, node.attr)
 
 

@@ -43,14 +43,11 @@ Arguments = tuple[list[Value], dict[str, Value], bool]
 def call(node: ast.Call, frame: Frame) -> Value:
     """The value of a call; the calls inside it, and inside what it calls, are observed."""
     function = node.func
-    if isinstance(function, ast.Attribute):
-        callee = _method(function, frame)
-    else:
-        callee = frame.value(function)
+    callee = _method(function, frame) if isinstance(function, ast.Attribute) else frame.value(function)
     arguments = _arguments(node, frame)
     out = arguments[1].get("out")
     if out is not None:
-        frame.notebook.write(written_views(out), f"handed to `out=` of `{_spell(function)}`", node.lineno)
+        frame.notebook.write(written_views(out), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
     return choose((_of_one(option, node, arguments, frame), when) for option, when in options(callee))
 
 
@@ -98,7 +95,7 @@ def _arguments(node: ast.Call, frame: Frame) -> Arguments:
 
 
 def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
-    positional, keywords, is_open = arguments
+    positional, keywords, _ = arguments
     match callee:
         case Method(receiver, name):
             return _call_method(receiver, name, node, arguments, frame)
@@ -117,12 +114,7 @@ def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
 
 
 def _returned(node: ast.Call, frame: Frame) -> Unknown:
-    return Unknown(f"what `{_spell(node.func)}` returns", node.lineno, frame.place(node).key)
-
-
-def _spell(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= 60 else f"...{text[-50:]}"
+    return frame.unfollowed(node, f"what `{frame.spell(node.func)}` returns")
 
 
 def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -163,10 +155,10 @@ def _call_module(
         return value
     rule = rules().get(module.name)
     if rule is None:
-        return Unknown(f"what `{module.label or module.name}` returns", node.lineno, frame.place(node).key)
+        return frame.unfollowed(node, f"what `{module.label or module.name}` returns")
     constructor = _constructor(rule, module)
     if constructor is None:
-        return Unknown(f"what `{module.label or module.name}` returns", node.lineno, frame.place(node).key)
+        return frame.unfollowed(node, f"what `{module.label or module.name}` returns")
     return lift(rule, positional, keywords, frame.place(node, f"{module.name.rpartition('.')[2]}(...)"), constructor)
 
 
@@ -177,7 +169,7 @@ def _apply(item: Value, value: Value, node: ast.expr, frame: Frame) -> Value:
         case Instance() if isinstance(node, ast.Call):
             return _call_instance(item, node, ([value], {}, False), frame)
         case _:
-            return Unknown("what a part of a Sequential returns", node.lineno, frame.place(node).key)
+            return frame.unfollowed(node, "what a part of a Sequential returns")
 
 
 def _constructor(rule: Rule, module: Module) -> dict[str, Value] | None:
@@ -211,12 +203,7 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
     rule = rules().get(f".{name}")
     if rule is None or is_open:
         return _returned(node, frame)
-    return lift(rule, [as_tensor(receiver), *positional], keywords, frame.place(node, f"{name}({_inside(node)})"))
-
-
-def _inside(node: ast.Call) -> str:
-    text = ", ".join([*map(ast.unparse, node.args), *(f"{k.arg}={ast.unparse(k.value)}" for k in node.keywords)])
-    return text if len(text) <= 40 else "..."
+    return lift(rule, [as_tensor(receiver), *positional], keywords, frame.place(node))
 
 
 def _write(receiver: Tensor | Unknown | Number, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -225,7 +212,7 @@ def _write(receiver: Tensor | Unknown | Number, name: str, node: ast.Call, argum
     rule = rules().get(f".{name}")
     if rule is None or name in ("detach_", "requires_grad_"):
         return receiver
-    return lift(rule, [as_tensor(receiver), *arguments[0]], arguments[1], frame.place(node, f"{name}({_inside(node)})"))
+    return lift(rule, [as_tensor(receiver), *arguments[0]], arguments[1], frame.place(node))
 
 
 def _size(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
@@ -330,7 +317,7 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
             and name != "torch.nn.Parameter"
         ):
             return Module(name, tuple(positional), tuple(keywords.items()))
-        return lift(rule, positional, keywords, frame.place(node, f"{name.rpartition('.')[2]}({_inside(node)})"))
+        return lift(rule, positional, keywords, frame.place(node))
     if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
         if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):
             return _returned(node, frame)
@@ -377,9 +364,7 @@ def _bound(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
     if len(known) == len(positional) >= 2 and None not in known:
         numbers = [k for k in known if k is not None]
         return Number(Size.of(max(numbers) if dotted(node.func) == "max" else min(numbers)))
-    return Unknown(
-        f"what `{_spell(node)}` is", node.lineno, frame.place(node).key, Size.of(Atom(frame.place(node).key))
-    )
+    return frame.unfollowed(node, number=Size.of(Atom(frame.place(node).key)))
 
 
 def _range(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

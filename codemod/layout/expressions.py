@@ -98,7 +98,7 @@ def _sequence(node: ast.Tuple | ast.List, frame: Frame) -> Value:
             continue
         spread = elements(evaluate(element.value, frame))
         if spread is None:
-            return Unknown(f"`{ast.unparse(node)}`", node.lineno, frame.place(node).key)
+            return frame.unfollowed(node)
         items += spread
     return Several(tuple(items))
 
@@ -143,8 +143,7 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
         return _concatenated(left, right, operator, node, frame)
     number = _number(left, right, operator, frame, node)
     if not any(isinstance(option, Tensor) for side in (left, right) for option, _ in options(side)):
-        why = f"what `{ast.unparse(node)}` is" if len(ast.dump(node)) < 300 else "an expression"
-        return Unknown(why, node.lineno, frame.place(node).key, number)
+        return frame.unfollowed(node, number=number)
     value = lift(
         rules()[_OPERATORS[operator]], [left, right], {}, frame.place(node, _SYMBOLS.get(operator, "an operator"))
     )
@@ -211,7 +210,7 @@ def _concatenated(left: Value, right: Value, operator: type[ast.operator], node:
         if isinstance(left, Several) and isinstance(right, Several):
             return Several(left.items + right.items)
         return Shape(_items(left) + _items(right))
-    return Unknown(f"what `{ast.unparse(node)}` is", node.lineno, frame.place(node).key)
+    return frame.unfollowed(node)
 
 
 def _items(value: Several | Shape) -> tuple[Size | Pack, ...]:
@@ -231,7 +230,7 @@ def _unary(node: ast.UnaryOp, frame: Frame) -> Value:
     name = "torch.neg" if isinstance(node.op, ast.USub) else "torch.bitwise_not"
     if any(isinstance(option, Tensor) for option, _ in options(value)):
         return lift(rules()[name], [value], {}, frame.place(node, "-"))
-    return Unknown(f"what `{ast.unparse(node)}` is", node.lineno, frame.place(node).key)
+    return frame.unfollowed(node)
 
 
 def _compare(node: ast.Compare, frame: Frame) -> Value:
@@ -246,7 +245,7 @@ def _compare(node: ast.Compare, frame: Frame) -> Value:
 
 
 def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
-    test = ast.unparse(node.values[0])
+    test = frame.spell(node.values[0])
     first, *rest = [evaluate(value, frame) for value in node.values]
     if isinstance(first, Foreign) and all(isinstance(value, Foreign) for value in rest):
         return first
@@ -259,7 +258,7 @@ def _conditional(node: ast.IfExp, frame: Frame) -> Value:
     before = frame.state
     alternatives, ends = [], []
     for is_true, branch in ((True, node.body), (False, node.orelse)):
-        fact = before.condition(node.test, is_true)
+        fact = before.condition(node.test, is_true, frame.tests)
         if (fact[0], not fact[1]) in before.facts:
             continue
         frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
@@ -335,7 +334,7 @@ def _others(node: ast.expr, frame: Frame) -> Value:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             evaluate(child, frame)
-    return Unknown("an expression that is not followed", getattr(node, "lineno", None), frame.place(node).key)
+    return frame.unfollowed(node, "an expression that is not followed")
 
 
 _EVALUATORS: dict[type[ast.expr], Callable[..., Value]] = {

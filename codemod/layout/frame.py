@@ -11,8 +11,9 @@ from codemod.finding import Reason
 from codemod.layout.op_call import Observation
 from codemod.layout.ops.lift import Place
 from codemod.layout.program import Program
+from codemod.layout.size import Size
 from codemod.layout.state import State
-from codemod.layout.value import Class, Function, Instance, Value
+from codemod.layout.value import Class, Function, Instance, Unknown, Value
 
 
 class Interpreter(Protocol):
@@ -84,10 +85,25 @@ class Frame:
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)
     summaries: dict[tuple[object, ...], Value] = field(default_factory=dict)
     """Results of calls made before, by function and arguments; shared by all frames of the file."""
+    texts: dict[int, str] = field(default_factory=dict)
+    """Source of nodes, by id; shared by all frames of the file."""
+    tests: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Source of tests and the names in them, by id; shared by all frames of the file."""
 
     def value(self, node: ast.expr) -> Value:
         return self.interpreter.evaluate(node, self)
 
-    def place(self, node: ast.expr, text: str = "") -> Place:
+    def place(self, node: ast.expr, label: str = "") -> Place:
         key = f"{self.key}{node.lineno}:{node.col_offset}:{node.end_col_offset}"
-        return Place(f"{key}'{self.round}" if self.round else key, node.end_lineno or node.lineno, text)
+        return Place(f"{key}'{self.round}" if self.round else key, node.end_lineno or node.lineno, node, label)
+
+    def spell(self, node: ast.expr) -> str:
+        """The node's source on one line, cut to a length that reads in a message."""
+        text = self.texts.get(id(node))
+        if text is None:
+            text = self.texts[id(node)] = ast.unparse(node)
+        return text if len(text) <= 60 else f"{text[:30]}...{text[-25:]}"
+
+    def unfollowed(self, node: ast.expr, why: str = "", number: Size | None = None) -> Unknown:
+        """What stands there is not known."""
+        return Unknown(why or f"what `{self.spell(node)}` is", node.lineno, self.place(node).key, number)

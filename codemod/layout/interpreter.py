@@ -46,6 +46,8 @@ class FileInterpreter:
         self.steps = 0
         self._attributes: dict[tuple[int, str], dict[str, Value]] = {}
         self._summaries: dict[tuple[object, ...], Value] = {}
+        self._texts: dict[int, str] = {}
+        self._tests: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         return evaluate(node, frame)
@@ -77,7 +79,18 @@ class FileInterpreter:
         self._run_body(node, frame)
 
     def _frame(self, state: State, key: str, name: str, active: tuple[int, ...]) -> Frame:
-        return Frame(self.program, self.notebook, self, state, key, name, active=active, summaries=self._summaries)
+        return Frame(
+            self.program,
+            self.notebook,
+            self,
+            state,
+            key,
+            name,
+            active=active,
+            summaries=self._summaries,
+            texts=self._texts,
+            tests=self._tests,
+        )
 
     def _run_body(self, node: FunctionNode, frame: Frame) -> None:
         if isinstance(node, ast.Lambda):
@@ -93,7 +106,7 @@ class FileInterpreter:
         node: ast.expr,
         frame: Frame,
     ) -> Value:
-        unknown = Unknown(f"what `{function.qualified_name}` returns", node.lineno, frame.place(node).key)
+        unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
         if id(function.node) in frame.active or len(frame.active) > DEPTH or self.steps > STEPS:
             return unknown
         given = [function.bound, *positional] if function.bound is not None else list(positional)
@@ -118,7 +131,7 @@ class FileInterpreter:
             inner.state.bind(name, value)
         self._run_body(function.node, inner)
         if _is_generator(function.node):
-            return Unknown(f"what `{function.qualified_name}` yields", node.lineno, frame.place(node).key)
+            return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
 
     def attributes(self, of: Instance, frame: Frame) -> Mapping[str, Value]:
@@ -250,7 +263,7 @@ class FileInterpreter:
         before = frame.state
         ends: list[tuple[State, Condition | None]] = []
         for is_true, body in ((True, node.body), (False, node.orelse)):
-            fact = before.condition(node.test, is_true)
+            fact = before.condition(node.test, is_true, frame.tests)
             if (fact[0], not fact[1]) in before.facts:
                 continue
             frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
@@ -294,7 +307,7 @@ class FileInterpreter:
         for item in node.items:
             value = evaluate(item.context_expr, frame)
             if item.optional_vars is not None:
-                bound = Unknown("a context manager's value", node.lineno, frame.place(item.context_expr).key)
+                bound = frame.unfollowed(item.context_expr, "a context manager's value")
                 assign(item.optional_vars, value if isinstance(value, Instance) else bound, frame)
         return self._run(node.body, frame)
 

@@ -87,7 +87,8 @@ def owners(value: Value | None) -> list[str]:
     for option, _ in options(value) if value is not None else ():
         if isinstance(option, Unknown) and option.name:
             found.append(option.name)
-        if isinstance(option, Tensor) and len(option.default.dims) == 1 and (pack := option.default.dims[0].pack):
-            if not pack.front and not pack.back:
+        if isinstance(option, Tensor) and len(option.default.dims) == 1:
+            pack = option.default.dims[0].pack
+            if pack is not None and not pack.front and not pack.back:
                 found.append(pack.owner)
     return found

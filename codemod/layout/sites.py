@@ -51,8 +51,8 @@ def observed(
     _note(node, receiver, positional, keywords, frame, target, judgements)
     rule = rules().get(f".{name}")
     if rule is None or is_open:
-        return Unknown(f"what `{name}` returns", node.lineno, frame.place(node).key)
-    value = lift(rule, [tensor, *positional], keywords, frame.place(node, f"{name}(...)"))
+        return frame.unfollowed(node, f"what `{name}` returns")
+    value = lift(rule, [tensor, *positional], keywords, frame.place(node))
     return replace(value, views=value.views | {id(node)}) if isinstance(value, Tensor) and name in COPIES else value
 
 
@@ -71,7 +71,7 @@ def observed_function(
     receiver = given[0] if given else Unknown("an argument that is missing", node.lineno)
     _note(node, receiver, given[1:], keywords, frame)
     rule = rules().get(name)
-    return lift(rule, positional, keywords, frame.place(node, f"{last}(...)")) if rule else None
+    return lift(rule, positional, keywords, frame.place(node)) if rule else None
 
 
 def observe_foreign(receiver: Value, node: ast.Call, frame: Frame) -> None:
@@ -119,7 +119,7 @@ def _view(
     is_open: bool,
     frame: Frame,
 ) -> Value:
-    place = frame.place(node, f"{name}(...)")
+    place = frame.place(node)
     tensor = as_tensor(receiver)
     if name == "view" and _is_dtype_view(positional, keywords):
         _note(node, receiver, positional, keywords, frame, is_target_a_shape=False)

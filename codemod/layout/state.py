@@ -55,21 +55,30 @@ class State:
         ]
         return choose((v, when - self.facts) for v, when in kept) if kept else value
 
-    def condition(self, test: ast.expr, is_true: bool) -> Condition:
-        """The test as a fact that later tests of the same text confirm or exclude."""
+    def condition(self, test: ast.expr, is_true: bool, texts: dict[int, tuple[str, tuple[str, ...]]]) -> Condition:
+        """The test as a fact that later tests of the same text confirm or exclude; `texts` remembers their sources."""
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, is_true = test.operand, not is_true
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
-            test = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
             is_true = not is_true
-        text = ast.unparse(test)
-        versions = [
-            f"{n.id}{v}" for n in ast.walk(test) if isinstance(n, ast.Name) and (v := self.versions.get(n.id, 0)) > 1
-        ]
+        text, names = _read(test, texts)
+        versions = [f"{name}{v}" for name in names if (v := self.versions.get(name, 0)) > 1]
         return (f"{text}#{','.join(versions)}" if versions else text, is_true)
 
 
-_OPPOSITES = {ast.IsNot: ast.Is, ast.NotEq: ast.Eq, ast.NotIn: ast.In}
+_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.IsNot: ast.Is, ast.NotEq: ast.Eq, ast.NotIn: ast.In}
+
+
+def _read(test: ast.expr, texts: dict[int, tuple[str, tuple[str, ...]]]) -> tuple[str, tuple[str, ...]]:
+    """The test's source, `is not` told as `is`, and the names in it."""
+    found = texts.get(id(test))
+    if found is None:
+        positive = test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
+            positive = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
+        names = tuple(node.id for node in ast.walk(test) if isinstance(node, ast.Name))
+        found = texts[id(test)] = (ast.unparse(positive), names)
+    return found
 
 
 def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:

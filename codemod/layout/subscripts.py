@@ -58,10 +58,10 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
 
 
 def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
-    key = ast.unparse(node.slice)
+    key = frame.spell(node.slice)
     if isinstance(value, Unknown) and value.name:
         return Unknown(value.why, value.line, f"{value.name}[{key}]@{frame.place(node).key}")
-    return Unknown(f"what `{ast.unparse(node)[:60]}` is", node.lineno, frame.place(node).key)
+    return frame.unfollowed(node)
 
 
 def _key(node: ast.expr, frame: Frame) -> Item | Value:
@@ -94,7 +94,7 @@ def _item(key: Item | Value, world: World, place: Place) -> Item:
 
 
 def _index_tensor(value: Tensor, keys: list[Item | Value], node: ast.Subscript, frame: Frame) -> Value:
-    place = frame.place(node, f"[{ast.unparse(node.slice)[:30]}]")
+    place = frame.place(node)
     if any(isinstance(key, Unknown | Foreign) or (isinstance(key, Tensor) and key.number is not None) for key in keys):
         keys = [_as_index(key) for key in keys]
     outcomes = [index(value.layout(world), tuple(_item(key, world, place) for key in keys)) for world in World]
@@ -181,4 +181,4 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
         case Foreign(views=views):
             return Foreign("an element", views)
         case _:
-            return Unknown(f"an element of `{ast.unparse(node)[:60]}`", node.lineno, f"{frame.place(node).key}[]")
+            return Unknown(f"an element of `{frame.spell(node)}`", node.lineno, f"{frame.place(node).key}[]")

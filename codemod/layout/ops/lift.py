@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Namespace
 from dataclasses import dataclass, replace
@@ -35,11 +36,31 @@ COMBINATIONS_AT_MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which call it is: `key` names it once for each path and round of a loop; `text` is the op for the reader."""
+    """Which call it is: `key` names it once for each path and round of a loop."""
 
     key: str
     line: int
-    text: str
+    node: ast.expr
+    label: str = ""
+
+    @property
+    def text(self) -> str:
+        """The op for the reader: `transpose(1, 2)`."""
+        return self.label or _spell(self.node)
+
+
+def _spell(node: ast.expr) -> str:
+    match node:
+        case ast.Call(func=function, args=args, keywords=keywords):
+            name = function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+            inside = ", ".join([*map(ast.unparse, args), *(f"{k.arg}={ast.unparse(k.value)}" for k in keywords)])
+            return f"{name}({inside if len(inside) <= 40 else '...'})"
+        case ast.Subscript(slice=index):
+            return f"[{ast.unparse(index)[:40]}]"
+        case ast.Attribute(attr=name):
+            return f".{name}"
+        case _:
+            return ast.unparse(node)[:40]
 
 
 def lift(
@@ -330,10 +351,21 @@ def _history(source: Tensor | None, result: Layout, rule: Rule, place: Place) ->
 def _named(layout: Layout | None, world: World, tensors: Sequence[Tensor], place: Place) -> Layout:
     """The rule's answer with a symbol for everything that it left open."""
     inherited = tuple(dict.fromkeys(origin for value in tensors for origin in value.layout(world).origins))
-    origins = inherited or (Origin(OriginKind.UNKNOWN, f"the layout of what `{place.text}` returns", place.line),)
     if layout is None:
-        return unknown(place.key, origins)
-    return Layout(tuple(_name_dim(dim, i, origins, place) for i, dim in enumerate(layout.dims)))
+        return unknown(place.key, inherited or _unfollowed(place))
+    if all(_is_named(dim) for dim in layout.dims):
+        return layout
+    return Layout(tuple(_name_dim(dim, i, inherited or _unfollowed(place), place) for i, dim in enumerate(layout.dims)))
+
+
+def _unfollowed(place: Place) -> tuple[Origin, ...]:
+    return (Origin(OriginKind.UNKNOWN, f"the layout of what `{place.text}` returns", place.line),)
+
+
+def _is_named(dim: Dim) -> bool:
+    if dim.size.terms is None or dim.stride.terms is None or (dim.pack is not None and not dim.pack.owner):
+        return False
+    return all(atom.owner != "" for atom in dim.stride.atoms)
 
 
 def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], place: Place) -> Dim:
