@@ -25,8 +25,7 @@ from codemod.layout.value import (
     Tensor,
     Unknown,
     Value,
-    choose,
-    options,
+    each,
 )
 
 _DESCRIPTIONS = frozenset(
@@ -51,7 +50,7 @@ def attribute_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
     name = dotted(node)
     if name and (bound := frame.state.look_up(name)) is not None:
         return bound
-    return choose((_of_one(option, node, frame), when) for option, when in options(value))
+    return each(value, lambda option: _of_one(option, node, frame))
 
 
 def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:

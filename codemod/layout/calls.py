@@ -33,7 +33,7 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
-    options,
+    each,
 )
 
 Arguments = tuple[list[Value], dict[str, Value], bool]
@@ -48,7 +48,7 @@ def call(node: ast.Call, frame: Frame) -> Value:
     out = arguments[1].get("out")
     if out is not None:
         frame.notebook.write(written_views(out), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
-    return choose((_of_one(option, node, arguments, frame), when) for option, when in options(callee))
+    return each(callee, lambda option: _of_one(option, node, arguments, frame))
 
 
 def _method(node: ast.Attribute, frame: Frame) -> Value:
@@ -57,12 +57,11 @@ def _method(node: ast.Attribute, frame: Frame) -> Value:
     if name and frame.state.look_up(name) is not None:
         return frame.value(node)
     base = frame.value(node.value)
-    return choose(
-        (
-            Method(option, node.attr) if _has_methods(option, node.attr, frame) else attribute_of(option, node, frame),
-            when,
-        )
-        for option, when in options(base)
+    return each(
+        base,
+        lambda option: (
+            Method(option, node.attr) if _has_methods(option, node.attr, frame) else attribute_of(option, node, frame)
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from codemod.layout.expressions import bind_element, evaluate, operate
 from codemod.layout.frame import Frame, Notebook
 from codemod.layout.narrow import narrowed
 from codemod.layout.parameters import bind_arguments, opaque_arguments
-from codemod.layout.program import FunctionNode, Program, Routine, dotted
+from codemod.layout.program import FunctionNode, Program, Routine
 from codemod.layout.state import State, join
 from codemod.layout.targets import assign, written_views
 from codemod.layout.value import (
@@ -130,7 +130,7 @@ class FileInterpreter:
         for name, value in bound.items():
             inner.state.bind(name, value)
         self._run_body(function.node, inner)
-        if _is_generator(function.node):
+        if id(function.node) in self.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
 
@@ -148,7 +148,7 @@ class FileInterpreter:
             init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
             if init is not None and id(init) not in frame.active:
                 found |= self._initialised(init, of, node, frame)
-            for name in _assigned_elsewhere(node):
+            for name in sorted(self.program.stored.get(id(node), ())):
                 label = f"{of.label}.{name}"
                 found[name] = Unknown(f"what `{label}` is", name=label)
         return found
@@ -378,26 +378,3 @@ class FileInterpreter:
             name = alias.asname or alias.name.partition(".")[0]
             if name in self.program.imports:
                 frame.state.bind(name, Qualified(self.program.imports[name]))
-
-
-def _is_generator(node: FunctionNode) -> bool:
-    stack: list[ast.AST] = list(node.body) if not isinstance(node, ast.Lambda) else [node.body]
-    while stack:
-        found = stack.pop()
-        if isinstance(found, ast.Yield | ast.YieldFrom):
-            return True
-        if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            stack += ast.iter_child_nodes(found)
-    return False
-
-
-def _assigned_elsewhere(node: ast.ClassDef) -> set[str]:
-    """Attributes that a method other than `__init__` binds anew."""
-    found = set()
-    for method in node.body:
-        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name == "__init__":
-            continue
-        for inner in ast.walk(method):
-            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and dotted(inner.value) == "self":
-                found.add(inner.attr)
-    return found

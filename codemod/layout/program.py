@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
@@ -44,6 +45,10 @@ class Program:
     """Ids of the calls that some Transform may want to decide."""
     guarded: frozenset[int]
     """Ids of the calls that stand in a `try` whose handler takes a RuntimeError."""
+    generators: frozenset[int]
+    """Ids of the functions that yield."""
+    stored: Mapping[int, set[str]]
+    """Attributes of `self` that methods other than `__init__` bind, by the id of the class."""
 
     def methods(self, node: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """By name, those of the bases in this file included."""
@@ -103,6 +108,8 @@ def survey(tree: ast.Module) -> Program:
         routines=tuple(surveyor.routines),
         sites=frozenset(id(call) for routine in surveyor.routines for call in routine.sites),
         guarded=frozenset(surveyor.guarded),
+        generators=frozenset(surveyor.generators),
+        stored=surveyor.stored,
     )
 
 
@@ -115,6 +122,8 @@ class _Surveyor:
         self.bound: dict[str, int] = {}
         self.routines: list[Routine] = []
         self.guarded: set[int] = set()
+        self.generators: set[int] = set()
+        self.stored: dict[int, set[str]] = {}
 
     def walk(self, tree: ast.Module) -> None:
         top = Routine(tree, "", None)
@@ -139,7 +148,21 @@ class _Surveyor:
                 self._see_import(node)  # type: ignore[arg-type]
             elif kind in _ASSIGNMENTS:
                 self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
-            stack += [(child, routine, owner, is_guarded) for child in ast.iter_child_nodes(node)]
+            elif kind is ast.Attribute and type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
+                self._see_stored(node, routine)  # type: ignore[arg-type]
+            elif kind is ast.Yield or kind is ast.YieldFrom:
+                self.generators.add(id(routine.node))
+            for name in _fields(kind):
+                child = getattr(node, name)
+                if type(child) is list:
+                    stack += [(c, routine, owner, is_guarded) for c in child if type(c) not in _LEAVES]
+                elif type(child) not in _LEAVES:
+                    stack.append((child, routine, owner, is_guarded))
+
+    def _see_stored(self, node: ast.Attribute, routine: Routine) -> None:
+        is_own = type(node.value) is ast.Name and node.value.id == "self" and not routine.name.endswith(".__init__")
+        if routine.owner is not None and is_own:
+            self.stored.setdefault(id(routine.owner), set()).add(node.attr)
 
     def _see_assignment(
         self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, routine: Routine, is_global: bool
@@ -235,6 +258,35 @@ class _Surveyor:
 
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+_LEAVES = frozenset({type(None), str, int, ast.Name, ast.Constant, ast.Load, ast.Store})
+
+
+@cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields in which nodes of interest can be."""
+    return tuple(name for name in kind._fields if name not in _PLAIN)
+
+
+_PLAIN = frozenset(
+    {
+        "ctx",
+        "op",
+        "ops",
+        "id",
+        "attr",
+        "arg",
+        "kind",
+        "type_comment",
+        "name",
+        "level",
+        "returns",
+        "annotation",
+        "type_params",
+        "type_ignores",
+    }
+)
 
 
 def _takes_runtime_error(handler: ast.ExceptHandler) -> bool:

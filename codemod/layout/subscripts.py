@@ -24,14 +24,14 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
-    options,
+    each,
 )
 
 
 def subscript(value: Value, node: ast.Subscript, frame: Frame) -> Value:
     """`value[...]`; the index is evaluated once."""
     keys = [_key(part, frame) for part in (node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])]
-    return choose((_of_one(option, keys, node, frame), when) for option, when in options(value))
+    return each(value, lambda option: _of_one(option, keys, node, frame))
 
 
 def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: Frame) -> Value:

@@ -9,6 +9,7 @@ from codemod.layout.frame import Frame
 from codemod.layout.layout import Dim, Layout, Pack
 from codemod.layout.program import dotted
 from codemod.layout.size import Atom, Size
+from codemod.layout.subscripts import element
 from codemod.layout.value import (
     Choice,
     Constant,
@@ -128,21 +129,13 @@ def _items(value: Value, count: int, has_star: bool, node: ast.expr, frame: Fram
             part = _smaller(item, part_of) if part_of and count > 1 else item
             return [_renamed(part, i) for i in range(count)]
         case Tensor():
-            row = frame.interpreter.evaluate(
-                ast.Subscript(ast.Name("#", ast.Load()), ast.Constant(0)), _with_name(frame, value)
-            )
+            row = element(value, node, frame)
             return [row] * count
         case Unknown(why, line, name):
             return [Unknown(why, line, f"{name}#{i}" if name else "") for i in range(count)]
         case _:
             key = frame.place(node).key
             return [Unknown("an element of an unpacked value", node.lineno, f"{key}#{i}") for i in range(count)]
-
-
-def _with_name(frame: Frame, value: Value) -> Frame:
-    state = frame.state.fork()
-    state.names["#"] = value
-    return replace(frame, state=state)
 
 
 def _renamed(value: Value, i: int) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from codemod.finding import Reason
@@ -197,6 +197,13 @@ OPTIONS_AT_MOST = 4
 
 def options(value: Value) -> tuple[tuple[Value, frozenset[Condition]], ...]:
     return value.options if isinstance(value, Choice) else ((value, frozenset()),)
+
+
+def each(value: Value, change: Callable[[Value], Value]) -> Value:
+    """What `change` makes of the value, or of each of its alternatives."""
+    if not isinstance(value, Choice):
+        return change(value)
+    return choose((change(option), when) for option, when in value.options)
 
 
 def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
