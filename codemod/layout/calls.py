@@ -95,6 +95,8 @@ def _arguments(node: ast.Call, frame: Frame) -> Arguments:
 
 def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     positional, keywords, _ = arguments
+    if isinstance(callee, Function | Instance | Module) and id(node) in frame.program.sites:
+        sites.observe_foreign(callee, node, frame)
     match callee:
         case Method(receiver, name):
             return _call_method(receiver, name, node, arguments, frame)

@@ -237,11 +237,10 @@ def _compare(node: ast.Compare, frame: Frame) -> Value:
     values = [evaluate(side, frame) for side in (node.left, *node.comparators)]
     if isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
         return Foreign("a truth value")
-    if any(isinstance(option, Tensor) and option.number is None for value in values for option, _ in options(value)):
+    sides = [option for value in values for option, _ in options(value)]
+    if any(isinstance(side, Tensor) for side in sides):
         return lift(rules()["torch.eq"], values[:2], {}, frame.place(node, "a comparison"))
-    if any(isinstance(option, Tensor) for value in values for option, _ in options(value)):
-        return lift(rules()["torch.eq"], values[:2], {}, frame.place(node, "a comparison"))
-    return Foreign("a truth value")
+    return frame.unfollowed(node) if any(isinstance(side, Unknown) for side in sides) else Foreign("a truth value")
 
 
 def _boolean(node: ast.BoolOp, frame: Frame) -> Value:

@@ -110,7 +110,10 @@ def _origins(dims: Sequence[Dim]) -> tuple[Origin, ...]:
 
 
 def _is_same_pack(segment: Segment) -> bool:
-    return len(segment.dims) == len(segment.items) == 1 and segment.packs[0] is not None
+    """Packed dims that the target names as they are."""
+    if len(segment.dims) != 1 or len(segment.items) != 1:
+        return False
+    return segment.packs[0] is not None and segment.dims[0].size == segment.items[0]
 
 
 def _cut(segment: Segment, position: int) -> Answer:

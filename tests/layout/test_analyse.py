@@ -1,0 +1,341 @@
+"""What the analysis says of views in small programs.  Claims stand at the line that they are about."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.layout.verdicts import check, rulings
+
+SAFE = {
+    "a pure split of a transposed tensor": """
+def f(x):
+    b, t, c = x.shape
+    return x.transpose(0, 1).view(t, b, 4, c // 4)  # safe
+""",
+    "the leading dims are kept by a star": """
+def f(x, heads):
+    y = x.transpose(0, 1)
+    return y.view(*y.shape[:-1], heads, -1)  # safe
+""",
+    "contiguous and clone": """
+def f(x):
+    y = x.permute(0, 2, 1).contiguous()
+    return y.view(-1)  # safe
+""",
+    "a linear layer returns a contiguous tensor": """
+class M(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.proj = nn.Linear(d, d)
+
+    def forward(self, x):
+        return self.proj(x.transpose(0, 1)).view(-1)  # safe
+""",
+    "softmax does too": """
+def f(x):
+    return x.transpose(1, 2).softmax(-1).view(-1)  # safe
+""",
+    "back and forth": """
+def f(x):
+    y = torch.zeros(2, 3, 4)
+    return y.transpose(1, 2).transpose(1, 2).view(-1)  # safe
+""",
+    "pixels after a convolution": """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x):
+        y = self.conv(x)
+        b, c, h, w = y.shape
+        return y.view(b, c, h * w)  # safe
+""",
+    "pooled to one pixel": """
+def f(x):
+    return F.adaptive_avg_pool2d(x, 1).view(x.size(0), -1)  # safe
+""",
+    "a size of one between": """
+def f(n):
+    return torch.zeros(n, 5).unsqueeze(1).transpose(1, 2).view(-1)  # safe
+""",
+    "both branches are contiguous": """
+def f(x):
+    y = x.t()
+    if not y.is_contiguous():
+        y = y.contiguous()
+    return y.view(-1)  # safe
+""",
+    "an assertion of the author": """
+def f(x):
+    assert x.is_contiguous()
+    return x.view(-1)  # safe
+""",
+    "a list of fresh tensors": """
+def f(n):
+    rows = []
+    for i in range(n):
+        rows.append(torch.zeros(3, 4))
+    return torch.stack(rows).view(-1)  # safe
+""",
+    "a helper that returns a copy": """
+def dense(x):
+    return x.t().contiguous()
+
+
+def f(x):
+    return dense(x).view(-1)  # safe
+""",
+}
+
+FAILING = {
+    "heads merged behind a transpose": """
+def f(x):
+    b, h, t, d = x.shape
+    return x.transpose(1, 2).view(b, t, h * d)  # failing
+""",
+    "elementwise ops keep the order": """
+def f(x):
+    y = torch.relu(x.transpose(1, 2)) * 2.0 + 1
+    return y.view(y.size(0), -1)  # failing
+""",
+    "a part of the last dim": """
+def f(x):
+    a, b = torch.chunk(x, 2, dim=-1)
+    return a.view(x.size(0), -1) if x.dim() == 3 else None  # failing
+""",
+    "an expanded dim": """
+def f(x):
+    y = torch.zeros(3, 1, 4).expand(3, 5, 4)
+    return y.view(15, 4)  # failing
+""",
+    "one branch is enough": """
+def f(x, flip):
+    y = torch.zeros(2, 3)
+    if flip:
+        y = y.t()
+    return y.view(-1)  # failing
+""",
+    "a helper that transposes": """
+def swapped(x):
+    return x.transpose(0, 1)
+
+
+def f(n):
+    return swapped(torch.zeros(n, 3)).view(-1)  # failing
+""",
+    "a caller in the file passes a slice": """
+def rows(x):
+    return x.view(-1, 4)  # failing
+
+
+def f():
+    return rows(torch.zeros(3, 5, 4)[:, :2])
+""",
+    "the output of a batch-first LSTM": """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 5, batch_first=True)
+
+    def forward(self, x):
+        y, _ = self.rnn(x)
+        return y.view(y.size(0), -1)  # failing
+""",
+    "a gradient in a custom backward": """
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.view(-1)  # failing
+""",
+    "in a comprehension": """
+def f(xs):
+    return [x.t().view(-1) for x in xs]  # failing
+""",
+    "in a lambda": """
+def f(xs):
+    return map(lambda x: x.t().view(-1), xs)  # failing
+""",
+    "at the module's top level": """
+y = torch.zeros(2, 3).t().view(-1)  # failing
+""",
+    "in a nested function": """
+def outer(x):
+    y = x.t()
+
+    def inner():
+        return y.view(-1)  # failing
+
+    return inner()
+""",
+    "after a loop": """
+def f(x, n):
+    y = torch.zeros(2, 3)
+    for _ in range(n):
+        y = y.t()
+    return y.view(-1)  # failing
+""",
+    "contiguous as a statement of its own does nothing": """
+def f(x):
+    y = x.t()
+    y.contiguous()
+    return y.view(-1)  # failing
+""",
+}
+
+DEPENDENT = {
+    "an argument of a public function": """
+def f(x):
+    return x.view(x.size(0), -1)  # layout-dependent
+""",
+    "channels merged with pixels after a convolution": """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x):
+        return self.conv(x).relu().view(x.size(0), -1)  # layout-dependent
+""",
+    "a convolution's weight": """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x):
+        return self.conv.weight.view(8, -1)  # layout-dependent
+""",
+}
+
+WRITTEN = {
+    "copy_": """
+def f(p, values):
+    p.data.view(-1).copy_(values)  # written-through
+""",
+    "item assignment": """
+def f(x, i):
+    x.view(-1)[i] = 0.0  # written-through
+""",
+    "out=": """
+def f(x, a, b):
+    torch.add(a, b, out=x.view(-1))  # written-through
+""",
+    "an initialiser": """
+def f(w):
+    nn.init.constant_(w.data.view(w.size(0), -1), 0.5)  # written-through
+""",
+    "numpy": """
+def f(x, i):
+    x.view(-1).numpy()[i] = 1.0  # written-through
+""",
+    "through a name and a slice": """
+def f(x):
+    y = x.t().view(-1)  # written-through
+    z = y[2:]
+    z += 1
+    return x
+""",
+    "in a helper": """
+def clear(t):
+    t.zero_()
+
+
+def f(x):
+    clear(x.t().view(-1))  # written-through
+""",
+    "a fresh tensor may be written": """
+def f(shape, hits):
+    mask = torch.zeros(shape, dtype=torch.bool)
+    mask.view(-1)[hits] = True  # safe
+    return mask
+""",
+}
+
+OTHERS = {
+    "a dtype": """
+def f(x):
+    return x.view(torch.uint8)  # not-a-shape-view
+""",
+    "a dtype by name": """
+def f(x):
+    return x.view(dtype=torch.uint8)  # not-a-shape-view
+""",
+    "the dtype of another tensor": """
+def f(x, y):
+    return x.view(y.dtype)  # not-a-shape-view
+""",
+    "numpy's view": """
+def f(n):
+    return np.zeros(n).view(np.uint8)  # not-a-shape-view
+""",
+    "a class of the file": """
+class Page:
+    def view(self, request):
+        return request
+
+
+def f(page: Page):
+    return page.view(1)  # not-a-shape-view
+""",
+    "super": """
+class T(torch.Tensor):
+    def view(self, *shape):
+        return super().view(*shape)  # not-a-shape-view
+""",
+    "what a function returns": """
+def f(g, x):
+    return g(x).view(-1)  # unknown
+""",
+    "unknown, but a split": """
+def f(g, x):
+    y = g(x)
+    return y.view(*y.shape[:-1], 2, -1)  # safe
+""",
+}
+
+PROGRAMS = SAFE | FAILING | DEPENDENT | WRITTEN | OTHERS
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_verdicts_are_as_claimed(program: str) -> None:
+    check(program)
+
+
+def test_reasons_name_the_place_where_the_strides_began() -> None:
+    text = "def f(x):\n    y = x.transpose(1, 2)\n    z = y * 2\n    return z.view(z.size(0), -1)\n"
+    (ruling,) = rulings(text).values()
+    assert (ruling.reasons[0].text, ruling.reasons[0].line) == ("strided since transpose(1, 2)", 2)
+
+
+def test_a_test_that_was_made_before_decides_again() -> None:
+    check(
+        """
+def f(x, flip):
+    y = torch.zeros(2, 3)
+    if flip:
+        y = y.t()
+    if not flip:
+        return y.view(-1)  # safe
+    return y.contiguous().view(-1)  # safe
+"""
+    )
+
+
+def test_a_name_bound_anew_is_another_test() -> None:
+    check(
+        """
+def f(x, flip, g):
+    y = torch.zeros(2, 3)
+    if flip:
+        y = y.t()
+    flip = g()
+    if not flip:
+        return y.view(-1)  # failing
+    return None
+"""
+    )
