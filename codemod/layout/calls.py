@@ -17,6 +17,7 @@ from codemod.layout.state import State
 from codemod.layout.subscripts import element
 from codemod.layout.targets import elements, written_views
 from codemod.layout.value import (
+    Choice,
     Class,
     Constant,
     Foreign,
@@ -48,7 +49,12 @@ def call(node: ast.Call, frame: Frame) -> Value:
     out = arguments[1].get("out")
     if out is not None:
         frame.notebook.write(written_views(out), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
-    return each(callee, lambda option: _of_one(option, node, arguments, frame))
+    if not isinstance(callee, Choice):
+        return _of_one(callee, node, arguments, frame)
+    alternatives = [
+        (_of_one(option, node, arguments, replace(frame, when=when)), when) for option, when in callee.options
+    ]
+    return choose(alternatives)
 
 
 def _method(node: ast.Attribute, frame: Frame) -> Value:

@@ -13,7 +13,7 @@ from codemod.layout.ops.lift import Place
 from codemod.layout.program import Program
 from codemod.layout.size import Size
 from codemod.layout.state import State
-from codemod.layout.value import Class, Function, Instance, Unknown, Value
+from codemod.layout.value import Class, Condition, Function, Instance, Unknown, Value
 
 
 class Interpreter(Protocol):
@@ -80,6 +80,8 @@ class Frame:
     """Ids of the functions being run, innermost last."""
     exits: list[State] = field(default_factory=list)
     """States at `break` and `continue` of the innermost loop."""
+    when: frozenset[Condition] = frozenset()
+    """The tests under which the callee of the present call is the one that it is taken for."""
     round: int = 0
     """Of the innermost loop."""
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)

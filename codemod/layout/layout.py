@@ -127,10 +127,21 @@ class Layout:
         return len(self.dims) + dim if -dim <= behind else None
 
     def exposed(self, front: int = 0, back: int = 0) -> Layout:
-        """The same layout with at least `front` dims before and `back` dims after the pack.
+        """The same layout with at least `front` dims before and `back` dims after the pack, where that is certain.
 
-        Right only where the tensor is known to have that many dims.
+        A call that names dim 2 shows that there are three dims, but not that dim 2 is none of those behind the pack:
+        a pack with dims on its other side stays as it is.
         """
+        at = self.pack_at
+        if at is None:
+            return self
+        behind = len(self.dims) - at - 1
+        if (front > at and (behind or back)) or (back > behind and (at or front)):
+            return self
+        return self.opened(front, back)
+
+    def opened(self, front: int, back: int) -> Layout:
+        """As `exposed`, for a tensor that is known to have that many dims."""
         at = self.pack_at
         if at is None:
             return self
@@ -144,7 +155,7 @@ class Layout:
         at = self.pack_at
         if at is None:
             return self
-        opened = self.exposed(front=at + rank - len(self.dims) + 1)
+        opened = self.opened(at + rank - len(self.dims) + 1, 0)
         return Layout(tuple(dim for dim in opened.dims if dim.pack is None))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from codemod.finding import Reason, Span
-from codemod.layout.value import Value
+from codemod.layout.value import Condition, Value
 from codemod.layout.viewable import Judgement, Target
 
 
@@ -36,6 +36,8 @@ class Observation:
     """With everything that the source does not fix contiguous; None where the receiver is not a tensor."""
     any: Judgement | None = None
     """With everything that the source does not fix of any strides."""
+    when: frozenset[Condition] = frozenset()
+    """The tests that must come out so for the receiver to be this one of several."""
     callers: tuple[Reason, ...] = ()
     """The calls through which the path came, outermost first; empty where the function was taken by itself."""
 

@@ -100,6 +100,7 @@ def _note(
             is_target_a_shape,
             default,
             free,
+            frame.when,
             frame.callers,
         ),
     )

@@ -146,7 +146,7 @@ def _opened(shape: Shape, front: int, back: int) -> Layout:
     dims = tuple(
         Dim(item, ONE) if isinstance(item, Size) else Dim(Size.of(item.atom), ONE, item) for item in shape.items
     )
-    return Layout(dims).exposed(front, back)
+    return Layout(dims).opened(front, back)
 
 
 def _index_sequence(

@@ -58,15 +58,18 @@ def _of_layouts(seen: Sequence[Observation]) -> Ruling:
     called = [observation for observation in seen if observation.callers]
     if all(_any(observation) is Legality.LEGAL for observation in alone or called):
         return Ruling(Verdict.SAFE)
-    failing = next((o for o in called if _is_failing(o)), None)
+    failing = next((o for o in called if _is_failing(o) and _is_reached(o, seen)), None)
     if failing is None and not (called and all(_default(o) is Legality.LEGAL for o in called)):
-        failing = next((o for o in alone if _is_failing(o)), None)
+        failing = next((o for o in alone if _is_failing(o) and _is_reached(o, seen)), None)
     if failing is not None:
         return Ruling(Verdict.FAILING, _failing_reasons(failing))
     return _open(alone or called)
 
 
 def _open(seen: Sequence[Observation]) -> Ruling:
+    switched = next((o for o in seen if _is_failing(o)), None)
+    if switched is not None:
+        return Ruling(Verdict.LAYOUT_DEPENDENT, (*_switches(switched), *_failing_reasons(switched)))
     judged = [j for o in seen for j in (o.any, o.default) if j is not None and j.legality is not Legality.LEGAL]
     origins = tuple(dict.fromkeys(origin for judgement in judged for origin in judgement.origins))
     missing = [origin for origin in origins if origin.kind not in _NAMED]
@@ -77,6 +80,11 @@ def _open(seen: Sequence[Observation]) -> Ruling:
     if missing:
         return Ruling(Verdict.UNKNOWN, _spell(missing))
     return Ruling(Verdict.LAYOUT_DEPENDENT, _spell(origins))
+
+
+def _switches(observation: Observation) -> tuple[Reason, ...]:
+    """The settings of the model under which torch refuses."""
+    return tuple(Reason(f"only where `{test}` is {held}") for test, held in sorted(observation.when) if "self." in test)
 
 
 def _is_failing(observation: Observation) -> bool:
@@ -90,6 +98,13 @@ def _is_failing(observation: Observation) -> bool:
         and bool(default.origins)
         and all(origin.kind is OriginKind.GRADIENT for origin in default.origins)
     )
+
+
+def _is_reached(observation: Observation, seen: Sequence[Observation]) -> bool:
+    """Not only behind a switch of the model (`self.fused`) that may never be set so, while it works the other way."""
+    if all(_is_failing(other) for other in seen if other.callers == observation.callers):
+        return True
+    return not any("self." in test for test, _ in observation.when)
 
 
 def _default(observation: Observation) -> Legality:

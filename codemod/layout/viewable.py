@@ -196,7 +196,7 @@ def align_packs(layout: Layout, target: Target) -> tuple[Layout, Target]:
             if atom.owner == pack.owner and atom.kind is AtomKind.DIM and atom == f"{pack.owner}[{atom.dim}]":
                 (fronts if atom.dim >= 0 else backs).append(atom.dim + 1 if atom.dim >= 0 else -atom.dim)
     front, back = max(fronts) - pack.front, max(backs) - pack.back
-    opened = layout.exposed(at + front, len(layout.dims) - at - 1 + back)
+    opened = layout.opened(at + front, len(layout.dims) - at - 1 + back)
     return opened, Target(
         tuple(p for item in target.items for p in _open_item(item, pack.owner, max(fronts), max(backs)))
     )
@@ -206,7 +206,7 @@ def _open_item(item: Size | Pack, owner: str, front: int, back: int) -> list[Siz
     if not isinstance(item, Pack) or item.owner != owner:
         return [item]
     whole = Layout((Dim(Size.of(item.atom), ONE, item),))
-    return [d.pack or d.size for d in whole.exposed(front - item.front, back - item.back).dims]
+    return [d.pack or d.size for d in whole.opened(front - item.front, back - item.back).dims]
 
 
 def viewed(layout: Layout, target: Target | None) -> Layout | None:
