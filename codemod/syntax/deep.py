@@ -41,6 +41,11 @@ def on_deep_stack(function: Callable[[], T]) -> T:
     return results[0]
 
 
+def has_deep_stack() -> bool:
+    """Whether the caller runs inside of `on_deep_stack`."""
+    return sys.getrecursionlimit() >= _RECURSION_LIMIT
+
+
 def _run_thread(run: Callable[[], None]) -> None:
     limit, stack = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))

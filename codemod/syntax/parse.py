@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from codemod.finding import Span
 from codemod.result import FileError
 from codemod.sources.source import Source
+from codemod.syntax.deep import has_deep_stack
 from codemod.syntax.spans import Places
 
 _PRINT_STATEMENT = re.compile(r"Missing parentheses in call to '(print|exec)'")
 _PYTHON_2 = re.compile(
     r"^[ \t]*(?:print[ \t]+[\w'\"%]|exec[ \t]+[\w'\"]|raise[ \t]+\w+[ \t]*,|except[ \t]+[\w., ()]+,[ \t]*\w+[ \t]*:)"
-    r"|\bur?'[^']*'(?<=ur'')|<>|\b0[0-7]+\b|\b\d+L\b|`[^`\n]+`"
+    r"|\b[uU][rR]['\"]|<>|\b0[0-7]+\b|\b\d+L\b|`[^`\n]+`"
 )
 
 
@@ -50,7 +51,7 @@ class Syntax:
 def parse(source: Source) -> Syntax | FileError:
     """The Syntax of a Source, or why there is none.
 
-    RecursionError is passed on, so that `deep.with_deep_stack` can try again with more room.
+    A RecursionError is passed on once, so that `deep.with_deep_stack` can try again with more room.
     """
     try:
         tree = parse_module(source.text)
@@ -59,7 +60,11 @@ def parse(source: Source) -> Syntax | FileError:
     except ValueError as error:
         return FileError(source.path, f"cannot parse ({error}); left unchanged")
     except MemoryError:
-        return FileError(source.path, "cannot parse (nested too deeply for Python's parser); left unchanged")
+        return _too_deep(source)
+    except RecursionError:
+        if not has_deep_stack():
+            raise
+        return _too_deep(source)
     return Syntax(source, tree, Places.of(source.text))
 
 
@@ -80,6 +85,10 @@ def gc_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _too_deep(source: Source) -> FileError:
+    return FileError(source.path, "cannot parse (nested too deeply for Python's parser); left unchanged")
 
 
 def _unparsable(text: str, error: SyntaxError) -> str:

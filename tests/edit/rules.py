@@ -121,7 +121,7 @@ def named_calls(syntax: Syntax, names: Sequence[str]) -> list[ast.Call]:
 
 
 def finding(syntax: Syntax, call: ast.Call, rule: str, action: Action = Action.REWRITE) -> Finding:
-    is_function = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "torch"
+    is_function = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", None) == "torch"
     rewrite = Rewrite(rule, (("form", "function" if is_function else "method"),))
     return Finding("train.py", syntax.span(call), rule, Verdict.FAILING, action, "", rewrites=(rewrite,))
 
