@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import time
 from dataclasses import replace
 
@@ -173,7 +174,9 @@ def test_chain_of_400_links_is_rewritten_link_by_link() -> None:
 
 
 def test_sum_of_3000_terms_is_edited() -> None:
-    text = "y = " + " + ".join(["x.view(1)"] * 3000)
+    # 3.12 has a fixed limit of its own, just below
+    terms = 2900 if sys.version_info[:2] == (3, 12) else 3000
+    text = "y = " + " + ".join(["x.view(1)"] * terms)
     outcome = with_deep_stack(lambda: edit(text, "reshape"))
     assert outcome.text == text.replace("view", "reshape")
 
