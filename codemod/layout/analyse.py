@@ -77,7 +77,7 @@ def _op_call(
         observations=observations,
         writes=tuple(notebook.writes.get(id(call), {})),
         keeps=tuple(notebook.keeps.get(id(call), {})),
-        is_temporary=operation in COPIES,
+        is_temporary=id(call) in program.temporaries,
         is_guarded=id(call) in program.guarded,
         function=routine.name,
     )

@@ -26,6 +26,12 @@ class Routine:
     owner: ast.ClassDef | None
     parent: Routine | None = None
     sites: list[ast.Call] = field(default_factory=list)
+    temporaries: list[ast.Call] = field(default_factory=list)
+    """Sites among the COPIES whose result is written in place and read by nobody."""
+    copies: dict[str, ast.Call] = field(default_factory=dict)
+    """Names bound to the result of one of the COPIES."""
+    written: dict[str, set[int]] = field(default_factory=dict)
+    """Names through which something is written, with the ids of those mentions."""
     called: set[str] = field(default_factory=set)
     """Last names of everything that it calls."""
     children: list[Routine] = field(default_factory=list)
@@ -43,6 +49,8 @@ class Program:
     routines: tuple[Routine, ...]
     sites: frozenset[int]
     """Ids of the calls that some Transform may want to decide."""
+    temporaries: frozenset[int]
+    """Ids of the sites whose result has no name, or one through which it is only written."""
     guarded: frozenset[int]
     """Ids of the calls that stand in a `try` whose handler takes a RuntimeError."""
     generators: frozenset[int]
@@ -99,6 +107,7 @@ def survey(tree: ast.Module) -> Program:
     """Walk the tree once."""
     surveyor = _Surveyor()
     surveyor.walk(tree)
+    surveyor.see_unread_copies()
     counts = surveyor.bound
     return Program(
         imports=surveyor.imports,
@@ -106,7 +115,8 @@ def survey(tree: ast.Module) -> Program:
         classes=surveyor.classes,
         constants={name: value for name, value in surveyor.constants.items() if counts.get(name) == 1},
         routines=tuple(surveyor.routines),
-        sites=frozenset(id(call) for routine in surveyor.routines for call in routine.sites),
+        sites=frozenset(surveyor.sites),
+        temporaries=frozenset(id(call) for routine in surveyor.routines for call in routine.temporaries),
         guarded=frozenset(surveyor.guarded),
         generators=frozenset(surveyor.generators),
         stored=surveyor.stored,
@@ -124,8 +134,11 @@ class _Surveyor:
         self.guarded: set[int] = set()
         self.generators: set[int] = set()
         self.stored: dict[int, set[str]] = {}
+        self.decided = DECIDED
+        self.sites: set[int] = set()
 
     def walk(self, tree: ast.Module) -> None:
+        self.decided = DECIDED | _renamed_imports(tree)
         top = Routine(tree, "", None)
         self.routines.append(top)
         stack: list[tuple[ast.AST, Routine, ast.ClassDef | None, bool]] = [(tree, top, None, False)]
@@ -146,6 +159,8 @@ class _Surveyor:
                 continue
             elif kind is ast.Import or kind is ast.ImportFrom:
                 self._see_import(node)  # type: ignore[arg-type]
+            elif isinstance(node, ast.Expr):
+                self._see_statement(node.value, routine)
             elif kind in _ASSIGNMENTS:
                 self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
             elif kind is ast.Attribute and type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
@@ -170,6 +185,8 @@ class _Surveyor:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Subscript):
                 self._see_written(target.value, routine)
+            elif isinstance(target, ast.Name) and _is_copy(node.value):
+                routine.copies[target.id] = node.value  # type: ignore[assignment]
         if is_global and not isinstance(node, ast.AugAssign):
             self._see_constant(node)
 
@@ -182,33 +199,51 @@ class _Surveyor:
         else:
             return
         routine.called.add(name)
-        if name in DECIDED:
-            routine.sites.append(call)
-        elif name[-1] == "_" and type(function) is ast.Attribute:
-            self._see_write(call, routine)
-        for keyword in call.keywords:
-            if keyword.arg == "out":
-                self._see_written(keyword.value, routine)
+        if name in self.decided or (name == "reshape" and _is_sized_by_number(call, routine.node)):
+            self._add_site(call, routine)
         if is_guarded:
             self.guarded.add(id(call))
 
-    def _see_write(self, call: ast.Call, routine: Routine) -> None:
-        """`x.reshape(-1).copy_(y)`, `init.zeros_(x.flatten())`."""
-        assert isinstance(call.func, ast.Attribute)
-        self._see_written(call.func.value, routine)
-        for argument in call.args[:1]:
-            self._see_written(argument, routine)
+    def _see_statement(self, node: ast.expr, routine: Routine) -> None:
+        """`x.reshape(-1).copy_(y)`, `init.zeros_(x.flatten())`, `torch.add(a, b, out=x.reshape(-1))`: no use of what
+        comes back."""
+        if not isinstance(node, ast.Call):
+            return
+        if isinstance(node.func, ast.Attribute) and node.func.attr[-1] == "_":
+            self._see_written(node.func.value, routine)
+            for argument in node.args[:1]:
+                self._see_written(argument, routine)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                self._see_written(keyword.value, routine)
 
     def _see_written(self, node: ast.expr, routine: Routine) -> None:
         while True:
             if isinstance(node, ast.Call):
-                if isinstance(node.func, ast.Attribute) and node.func.attr in COPIES and node not in routine.sites:
-                    routine.sites.append(node)
+                if _is_copy(node) and node not in routine.temporaries:
+                    routine.temporaries.append(node)
+                    self._add_site(node, routine)
                 node = node.func
             elif isinstance(node, ast.Attribute | ast.Subscript):
                 node = node.value
             else:
+                if isinstance(node, ast.Name):
+                    routine.written.setdefault(node.id, set()).add(id(node))
                 return
+
+    def see_unread_copies(self) -> None:
+        """`flat = x.reshape(-1)` where `flat` is written and not mentioned otherwise."""
+        for routine in self.routines:
+            for name in routine.copies.keys() & routine.written.keys() if routine.parent else ():
+                seen = [n for n in ast.walk(routine.node) if isinstance(n, ast.Name) and n.id == name]
+                if len([n for n in seen if id(n) not in routine.written[name]]) == 1:
+                    routine.temporaries.append(routine.copies[name])
+                    self._add_site(routine.copies[name], routine)
+
+    def _add_site(self, call: ast.Call, routine: Routine) -> None:
+        if id(call) not in self.sites:
+            self.sites.add(id(call))
+            routine.sites.append(call)
 
     def _enter(self, node: FunctionNode, routine: Routine, owner: ast.ClassDef | None) -> Routine:
         name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
@@ -254,6 +289,54 @@ class _Surveyor:
                     value = values[i] if len(values) == len(names) else None
                     if value is not None:
                         self.constants[name.id] = value
+
+
+def _renamed_imports(tree: ast.Module) -> frozenset[str]:
+    """`D` of `from torch.export import Dim as D`."""
+    return frozenset(
+        alias.asname
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname and alias.name in ("Dim", "bmm")
+    )
+
+
+def _is_copy(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in COPIES
+
+
+def _is_sized_by_number(call: ast.Call, scope: Scope) -> bool:
+    """Does its target begin with a number above 1, or with a name that looks like one: `BATCH`, `self.batch_size`?"""
+    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "shape"), None)
+    if isinstance(first, ast.Tuple | ast.List) and first.elts:
+        first = first.elts[0]
+    match first:
+        case ast.Constant(value=int() as number):
+            return number > 1
+        case ast.Attribute(attr=name):
+            return "batch" in name.lower()
+        case ast.Name(id=name):
+            return name.isupper() or name in numbers_by_default(scope)
+        case _:
+            return False
+
+
+def numbers_by_default(scope: Scope) -> dict[str, int]:
+    """Parameters whose default is a number."""
+    if isinstance(scope, ast.Module):
+        return {}
+    arguments = scope.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return {
+        argument.arg: default.value
+        for argument, default in pairs
+        if isinstance(default, ast.Constant) and type(default.value) is int
+    }
 
 
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
