@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from codemod.finding import Reason, Span
+from codemod.layout.size import Size
 from codemod.layout.value import Condition, Value
 from codemod.layout.viewable import Judgement, Target
 
@@ -40,6 +41,50 @@ class Observation:
     """The tests that must come out so for the receiver to be this one of several."""
     callers: tuple[Reason, ...] = ()
     """The calls through which the path came, outermost first; empty where the function was taken by itself."""
+    names: tuple[tuple[str, Size], ...] = ()
+    """Expressions for sizes at this place, `b` and `x.shape[0]`; noted for bmm and where a target begins with a
+    fixed number, in functions taken by themselves."""
+
+
+class BatchKind(Enum):
+    """How many matrices a bmm may get."""
+
+    CONSTANT = "fixed by literals, settings or parameters of the model"
+    INPUT = "one size of an input, times constants"
+    GROWING = "a product of sizes, a flattened batch, or a count that the data decides"
+    UNKNOWN = "not followed"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Where the batch of a bmm comes from."""
+
+    kind: BatchKind
+    reasons: tuple[Reason, ...] = ()
+    is_expanded: bool = False
+    """An operand repeats one matrix with stride 0."""
+    count: int | None = None
+    """How many matrices, where that is a number."""
+    bound_by: tuple[Reason, ...] = ()
+    """What already keeps the batch small or fixed to one graph: a chunk loop, an exported Dim, TorchScript."""
+
+
+@dataclass(frozen=True, slots=True)
+class HardCoded:
+    """A target's size that is written as a number, or as a name bound to one, and what says that it should not be."""
+
+    position: int
+    text: str
+    varies: tuple[Reason, ...] = ()
+    """What shows that this size is the batch and differs between calls; empty: nothing does."""
+    contradicts: tuple[Reason, ...] = ()
+    """Calls of this file whose elements do not fit, in a way that another batch size would not explain."""
+    inferred_at: int | None = None
+    """Position of the target's own `-1`."""
+    inferred_text: str = ""
+    """An expression for the size that the target's own `-1` stands for; empty: none is known."""
+    batch_text: str = ""
+    """An expression for the batch as the receiver has it, `x.shape[0]`; empty: none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +109,9 @@ class OpCall:
     """Stands in a `try` whose handler takes the RuntimeError: refusing is part of the program's control flow."""
     function: str = ""
     """Qualified name of the function that holds the call."""
+    hard_coded: HardCoded | None = None
+    """Of view and reshape, where a size is hard-coded and something in the file speaks to it."""
+    batch: Batch | None = None
+    """Of bmm."""
+    batches: tuple[Reason, ...] = ()
+    """Of Dim: the bmm calls of this file that take it as their batch."""

@@ -14,7 +14,7 @@ from codemod.layout.op_call import Observation
 from codemod.layout.ops.lift import Place, as_target, combine, lift
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
-from codemod.layout.size import INFER
+from codemod.layout.size import INFER, AtomKind, Size
 from codemod.layout.value import (
     Constant,
     Foreign,
@@ -32,7 +32,7 @@ from codemod.layout.viewable import Judgement, Legality, Target, judge, viewed
 
 __all__ = ["DECIDED", "VIEWS", "observe_foreign", "observed", "observed_function"]
 
-_VIEW = Rule((".view",), lambda: None, (), Alias.ALWAYS, ())
+_VIEW = Rule((".view",), lambda: None, (), Alias.ALWAYS)
 
 
 def observed(
@@ -48,7 +48,8 @@ def observed(
     if name in COPIES:
         target = _copied_target(name, tensor, positional, keywords, is_open)
         judgements = _judged(tensor, target)
-    _note(node, receiver, positional, keywords, frame, target, judgements)
+    names = _names(frame) if name == "bmm" or _begins_fixed(target) else ()
+    _note(node, receiver, positional, keywords, frame, target, judgements, names=names)
     rule = rules().get(f".{name}")
     if rule is None or is_open:
         return frame.unfollowed(node, f"what `{name}` returns")
@@ -69,7 +70,7 @@ def observed_function(
         return None
     given = [*positional, *(keywords[k] for k in ("input",) if k in keywords)]
     receiver = given[0] if given else Unknown("an argument that is missing", node.lineno)
-    _note(node, receiver, given[1:], keywords, frame)
+    _note(node, receiver, given[1:], keywords, frame, names=_names(frame) if last == "bmm" else ())
     rule = rules().get(name)
     return lift(rule, positional, keywords, frame.place(node)) if rule else None
 
@@ -88,6 +89,7 @@ def _note(
     target: Target | None = None,
     judgements: tuple[Judgement, Judgement] | None = None,
     is_target_a_shape: bool = True,
+    names: tuple[tuple[str, Size], ...] = (),
 ) -> None:
     default, free = judgements or (None, None)
     frame.notebook.observe(
@@ -102,8 +104,31 @@ def _note(
             free,
             frame.when,
             frame.callers,
+            names,
         ),
     )
+
+
+def _names(frame: Frame) -> tuple[tuple[str, Size], ...]:
+    """Expressions for sizes in a function taken by itself: its integers, then the first dims of its tensors."""
+    if frame.callers:
+        return ()
+    bound = frame.state.names.items()
+    numbers = [(name, value.size) for name, value in bound if isinstance(value, Number)]
+    firsts = [
+        (f"{name}.shape[0]", layout.dims[0].size)
+        for name, value in bound
+        if isinstance(value, Tensor) and (layout := value.default.exposed(1)).dims and not layout.dims[0].pack
+    ]
+    return (*numbers, *firsts)
+
+
+def _begins_fixed(target: Target | None) -> bool:
+    """Does the target begin with something that is not computed from a shape?"""
+    first = target.items[0] if target is not None and target.items else None
+    if not isinstance(first, Size) or first == INFER or first.terms is None:
+        return False
+    return not any(atom.kind is AtomKind.DIM for atom in first.atoms)
 
 
 def _judged(tensor: Tensor, target: Target | None) -> tuple[Judgement, Judgement]:
@@ -127,7 +152,8 @@ def _view(
         return Unknown("a view as another dtype", node.lineno, place.key)
     target, is_shape = _target(name, positional, keywords, is_open, node)
     judgements = _judged(tensor, target)
-    _note(node, receiver, positional, keywords, frame, target, judgements, is_shape)
+    names = _names(frame) if _begins_fixed(target) else ()
+    _note(node, receiver, positional, keywords, frame, target, judgements, is_shape, names)
     layouts = [
         _result(layout, target, judgement, place)
         for layout, judgement in zip((tensor.default, tensor.any), judgements, strict=True)
