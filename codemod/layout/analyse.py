@@ -7,6 +7,7 @@ import ast
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Form, Observation, OpCall
 from codemod.layout.program import COPIES, Program, Routine, dotted, survey
+from codemod.layout.whole_file import tell
 from codemod.syntax.parse import Syntax
 
 
@@ -19,10 +20,17 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
     for routine in roots(program):
         interpreter.run_routine(routine)
     calls = [
-        _op_call(call, routine, program, interpreter, syntax) for routine in program.routines for call in routine.sites
+        (found, routine)
+        for routine in program.routines
+        for call in routine.sites
+        if (found := _op_call(call, routine, program, interpreter, syntax)) is not None
     ]
+    told = tell(calls, program, syntax.tree)
     return tuple(
-        sorted((call for call in calls if call is not None), key=lambda call: (call.span.line, call.span.column))
+        sorted(
+            (call for call in told if call.operation not in COPIES or call.writes or call.hard_coded),
+            key=lambda call: (call.span.line, call.span.column),
+        )
     )
 
 
@@ -66,7 +74,7 @@ def _op_call(
     notebook = interpreter.notebook
     observations: tuple[Observation, ...] = tuple(notebook.observations.get(id(call), {}))
     operation, form = _operation(call, program)
-    if operation in COPIES and not notebook.writes.get(id(call)):
+    if operation in COPIES and operation != "reshape" and not notebook.writes.get(id(call)):
         return None
     return OpCall(
         path=syntax.source.path,

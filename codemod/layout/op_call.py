@@ -64,7 +64,9 @@ class Batch:
     is_expanded: bool = False
     """An operand repeats one matrix with stride 0."""
     count: int | None = None
-    """How many matrices, where that is a number."""
+    """How many matrices at most, where that is a number."""
+    elements: int | None = None
+    """Of the largest operand or result in calls of this file, where all sizes are numbers."""
     bound_by: tuple[Reason, ...] = ()
     """What already keeps the batch small or fixed to one graph: a chunk loop, an exported Dim, TorchScript."""
 

@@ -11,7 +11,7 @@ from codemod.layout.frame import Frame
 from codemod.layout.layout import Layout, World
 from codemod.layout.layout import unknown as unknown_layout
 from codemod.layout.op_call import Observation
-from codemod.layout.ops.lift import Place, as_target, combine, lift
+from codemod.layout.ops.lift import Place, as_index, as_target, combine, lift
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
 from codemod.layout.size import INFER, AtomKind, Size
@@ -47,7 +47,7 @@ def observed(
     judgements: tuple[Judgement, Judgement] | None = None
     if name in COPIES:
         target = _copied_target(name, tensor, positional, keywords, is_open)
-        judgements = _judged(tensor, target)
+        judgements = _judged(tensor, target) if name != "contiguous" else _dense(tensor, bool(positional or keywords))
     names = _names(frame) if name == "bmm" or _begins_fixed(target) else ()
     _note(node, receiver, positional, keywords, frame, target, judgements, names=names)
     rule = rules().get(f".{name}")
@@ -136,6 +136,17 @@ def _judged(tensor: Tensor, target: Target | None) -> tuple[Judgement, Judgement
     return default, default if tensor.any is tensor.default else judge(tensor.any, target)
 
 
+def _dense(tensor: Tensor, has_format: bool) -> tuple[Judgement, Judgement]:
+    """Is `.contiguous()` the tensor itself?  Never known with another memory format."""
+    default, free = (
+        Judgement(
+            Legality.LEGAL if layout.is_contiguous and not has_format else Legality.MAYBE, layout, None, layout.origins
+        )
+        for layout in (tensor.default, tensor.any)
+    )
+    return default, free
+
+
 def _view(
     name: str,
     receiver: Value,
@@ -217,5 +228,24 @@ def _copied_target(
             return as_target(given[0])
         return as_target(Several(tuple(given)))
     if name in ("flatten", "ravel") and not positional and not keywords:
-        return as_target(Several((Number(INFER),)))
+        return Target((INFER,))
+    if name == "reshape_as" and positional and isinstance(positional[0], Tensor):
+        return as_target(shape_of(positional[0]))
+    if name == "flatten" and positional and not keywords:
+        return _flattened(tensor.default, [as_index(value) for value in positional])
     return None
+
+
+def _flattened(layout: Layout, bounds: Sequence[int | None]) -> Target | None:
+    """The sizes that `flatten(start, end)` asks for."""
+    start, end = (*bounds, -1)[:2]
+    if start is None or end is None or start < 0:
+        return None
+    layout = layout.exposed(start)
+    first = layout.index(start)
+    if end == -1 and (first is not None or layout.pack_at == start):
+        return Target((*layout.sizes[:start], INFER))
+    last = layout.index(end)
+    if first is None or last is None or layout.rank is None:
+        return None
+    return Target((*layout.sizes[:first], INFER, *layout.sizes[last + 1 :]))
