@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from codemod.finding import Reason
 from codemod.layout.chunk_loop import chunk_loop
-from codemod.layout.op_call import Batch, BatchKind, Observation
+from codemod.layout.op_call import Batch, BatchKind, Form, Observation, OpCall
 from codemod.layout.program import Program, Routine, dotted
 from codemod.layout.size import ONE, ZERO, Atom, AtomKind, Size
-from codemod.layout.value import Tensor, options
+from codemod.layout.value import Foreign, Function, Instance, Module, Tensor, options
 from codemod.layout.varying import Varying
 
 GRID_LIMIT = 65_535
@@ -249,3 +249,21 @@ def _is_scripted(routine: Routine, program: Program) -> bool:
             if name.startswith("torch.jit.script") or name == "torch.jit.export":
                 return True
     return False
+
+
+def is_torch_bmm(call: OpCall) -> bool:
+    """Is it certain that this is bmm of tensors, in a form that the helper takes as well?"""
+    names = {keyword.arg for keyword in call.node.keywords}
+    most = 1 if call.form is Form.METHOD else 2
+    if not call.observations or not names <= {"input", "self", "mat2", "out"} or len(call.node.args) > most:
+        return False
+    if any(isinstance(argument, ast.Starred) for argument in call.node.args):
+        return False
+    if call.form is not Form.METHOD:
+        return all(not isinstance(o.receiver, Function | Instance | Module | Foreign) for o in call.observations)
+    return all(isinstance(o.receiver, Tensor) and _is_certain(o.receiver) for o in call.observations)
+
+
+def _is_certain(tensor: Tensor) -> bool:
+    """Not just an argument without annotation, whose dims nobody asked for."""
+    return tensor.number is None or tensor.default.rank is not None

@@ -1,0 +1,181 @@
+"""Call `chunked_bmm` in place of a `torch.bmm` whose batch grows with the data.
+
+The CUDA kernels that torch.compile generates for bmm take the batch as a grid dimension, of which there are
+65,535, and others count elements with 32 bits.  A batch that is a product of sizes (frames of videos, points of
+clouds), or that the data decides (edges, the rows of a mask), gets there.  `chunked_bmm` is torch.bmm up to these
+limits, and takes the batch in parts beyond them.
+
+Left alone: a batch that constants fix; one size of an input, times attention heads; a bmm that is called for parts of
+the batch already; `out_dtype`; what is no torch.bmm; a file that exports with a `Dim` (see bound-dim), and TorchScript.
+Reported: an operand that repeats one matrix with stride 0, and a single matrix that is too large by itself.
+
+Source: https://github.com/pytorch/pytorch/issues/178617, https://github.com/pytorch/pytorch/issues/196431
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import libcst as cst
+
+from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
+from codemod.layout.batch import ELEMENT_LIMIT, is_torch_bmm
+from codemod.layout.op_call import BatchKind, Form, OpCall
+from codemod.settings import Settings
+from codemod.transform import Example, Transform
+
+_FROM = "from _chunked_bmm import chunked_bmm\n"
+
+
+def _program(text: str, is_chunked: bool = False) -> str:
+    return f"import torch\n{_FROM if is_chunked else ''}\n\n{text}"
+
+
+_FRAMES = (
+    "def frames(x, y):\n    b, t, n, m = x.shape\n    return {0}(x.reshape(b * t, n, m), y.reshape(b * t, m, n){1})\n"
+)
+_METHOD = "def flat(x, y):\n    return {0}\n"
+_MASKED = "def masked(x, y, size):\n    hit = size > 1\n    return {0}(x[hit], y[hit])\n"
+
+
+class ChunkBmm(Transform):
+    """The settings' `dynamic-batch` names further functions whose batch is large."""
+
+    name: ClassVar[str] = "chunk-bmm"
+    summary: ClassVar[str] = "take a large batch of torch.bmm in parts"
+    operations: ClassVar[frozenset[str]] = frozenset({"bmm"})
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "a batch of frames of videos",
+            _program(_FRAMES.format("torch.bmm", "")),
+            _program(_FRAMES.format("chunked_bmm", ""), is_chunked=True),
+            verdict="failing",
+            check="frames(torch.rand(2, 3, 4, 5), torch.rand(2, 3, 5, 4))",
+        ),
+        Example(
+            "a method; dims are flattened",
+            _program(_METHOD.format("x.flatten(0, 1).bmm(y.flatten(0, 1))")),
+            _program(_METHOD.format("chunked_bmm(x.flatten(0, 1), y.flatten(0, 1))"), is_chunked=True),
+            verdict="failing",
+            check="flat(torch.rand(2, 3, 4, 5), torch.rand(2, 3, 5, 4))",
+        ),
+        Example(
+            "the data decides how many matrices there are",
+            _program(_MASKED.format("torch.bmm")),
+            _program(_MASKED.format("chunked_bmm"), is_chunked=True),
+            verdict="failing",
+            check="masked(torch.rand(3, 4, 5), torch.rand(3, 5, 4), torch.arange(3))",
+        ),
+        Example(
+            "the settings name the function",
+            _program("def pairs(x, y):\n    return torch.bmm(x, y)\n"),
+            _program("def pairs(x, y):\n    return chunked_bmm(x, y)\n", is_chunked=True),
+            verdict="failing",
+            settings=Settings(dynamic_batch=("pairs",)),
+            check="pairs(torch.rand(3, 4, 5), torch.rand(3, 5, 4))",
+        ),
+        Example(
+            "one batch of an input",
+            _program("def pairs(x, y):\n    return torch.bmm(x, y)\n"),
+            check="pairs(torch.rand(3, 4, 5), torch.rand(3, 5, 4))",
+        ),
+        Example(
+            "heads of an attention in the batch",
+            _program(
+                "def scores(q, k, num_heads):\n    b, t, d = q.shape\n"
+                "    q = q.reshape(b, t, num_heads, -1).transpose(1, 2).reshape(b * num_heads, t, -1)\n"
+                "    k = k.reshape(b, t, num_heads, -1).transpose(1, 2).reshape(b * num_heads, t, -1)\n"
+                "    return torch.bmm(q, k.transpose(1, 2))\n"
+            ),
+            check="scores(torch.rand(2, 3, 8), torch.rand(2, 3, 8), 2)",
+        ),
+        Example(
+            "a single pair",
+            _program("def one(x, y):\n    return x.unsqueeze(0).bmm(y.unsqueeze(0)).squeeze(0)\n"),
+            verdict="safe",
+            check="one(torch.rand(4, 5), torch.rand(5, 4))",
+        ),
+        Example(
+            "one matrix for the whole batch: matmul needs no copies of it",
+            _program("def shared(w, x):\n    return torch.bmm(w.unsqueeze(0).expand(x.size(0), -1, -1), x)\n"),
+            verdict="layout-dependent",
+            check="shared(torch.rand(4, 5), torch.rand(3, 5, 4))",
+        ),
+        Example(
+            "taken in parts already",
+            _program(
+                "def parts(x, y, step):\n    b, t, n, m = x.shape\n"
+                "    x, y = x.reshape(b * t, n, m), y.reshape(b * t, m, n)\n"
+                "    return torch.cat([torch.bmm(p, q) for p, q in zip(x.split(step), y.split(step))])\n"
+            ),
+            verdict="safe",
+            check="parts(torch.rand(2, 3, 4, 5), torch.rand(2, 3, 5, 4), 4)",
+        ),
+        Example(
+            "the result has another dtype",
+            _program(_FRAMES.format("torch.bmm", ", out_dtype=torch.float32")),
+        ),
+        Example(
+            "a bmm of another kind",
+            _program(
+                "class Ring:\n    def bmm(self, x, y):\n        return x @ y\n\n\n"
+                "def frames(x, y):\n    b, t, n, m = x.shape\n"
+                "    return Ring().bmm(x.reshape(b * t, n, m), y.reshape(b * t, m, n))\n"
+            ),
+            verdict="not-a-shape-view",
+            check="frames(torch.rand(2, 3, 4, 5), torch.rand(2, 3, 5, 4))",
+        ),
+    )
+
+    def decide(self, call: OpCall, settings: Settings) -> Finding | None:
+        if call.batch is None:
+            return None
+        verdict, action, message, reasons = _ruling(call, settings)
+        form = "method" if call.form is Form.METHOD else "function"
+        rewrites = (Rewrite(self.name, (("form", form),)),) if action is Action.REWRITE else ()
+        return Finding(call.path, call.span, self.name, verdict, action, message, reasons, rewrites)
+
+    def rewrite(self, call: cst.Call, rewrite: Rewrite) -> cst.BaseExpression:
+        name = cst.Name("chunked_bmm")
+        if rewrite.get("form") == "function":
+            return call.with_changes(func=name)
+        receiver = cst.ensure_type(call.func, cst.Attribute).value
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        return call.with_changes(func=name, args=[cst.Arg(receiver, comma=comma), *call.args])
+
+    def imports(self, rewrite: Rewrite) -> tuple[str, str]:
+        return "", "chunked_bmm"
+
+
+def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tuple[Reason, ...]]:
+    batch = call.batch
+    assert batch is not None
+    if not is_torch_bmm(call):
+        return Verdict.NOT_A_SHAPE_VIEW, Action.KEEP, "this bmm is not, or may not be, torch.bmm", ()
+    if batch.bound_by:
+        return Verdict.SAFE, Action.KEEP, "bmm gets a batch that is bounded otherwise", batch.bound_by
+    if batch.count == 1 and batch.kind is BatchKind.CONSTANT:
+        if batch.elements is not None and batch.elements > ELEMENT_LIMIT:
+            reason = Reason(f"a call in this file brings {batch.elements:,} elements in one matrix")
+            return Verdict.UNKNOWN, Action.REPORT, "bmm of a single matrix: parts of the batch do not help", (reason,)
+        return Verdict.SAFE, Action.KEEP, "bmm gets one matrix", batch.reasons
+    if batch.is_expanded and batch.kind is not BatchKind.CONSTANT:
+        message = "bmm gets one matrix repeated with stride 0; torch.matmul takes it as it is"
+        return Verdict.LAYOUT_DEPENDENT, Action.REPORT, message, batch.reasons
+    if _is_declared(call, settings):
+        reason = Reason(f"the settings say that the batch of `{call.function}` is large")
+        return Verdict.FAILING, Action.REWRITE, "bmm gets a batch that may be too large for one launch", (reason,)
+    if batch.kind is BatchKind.GROWING:
+        action = Action.REPORT if call.is_guarded else Action.REWRITE
+        return Verdict.FAILING, action, "bmm gets a batch that may be too large for one launch", batch.reasons
+    verdict = Verdict.SAFE if batch.kind is BatchKind.CONSTANT else Verdict.UNKNOWN
+    return verdict, Action.KEEP, "bmm gets a batch that nothing here makes large", batch.reasons
+
+
+def _is_declared(call: OpCall, settings: Settings) -> bool:
+    for declared in settings.dynamic_batch:
+        path, _, function = declared.rpartition(":")
+        is_here = not path or call.path == path or call.path.endswith(f"/{path}")
+        if is_here and function in (call.function, call.function.rpartition(".")[2]):
+            return True
+    return False
