@@ -154,10 +154,10 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
         return Verdict.NOT_A_SHAPE_VIEW, Action.KEEP, "this bmm is not, or may not be, torch.bmm", ()
     if batch.bound_by:
         return Verdict.SAFE, Action.KEEP, "bmm gets a batch that is bounded otherwise", batch.bound_by
+    if batch.count == 1 and batch.elements is not None and batch.elements > ELEMENT_LIMIT:
+        reason = Reason(f"a call in this file brings {batch.elements:,} elements in one matrix")
+        return Verdict.UNKNOWN, Action.REPORT, "bmm of a single matrix: parts of the batch do not help", (reason,)
     if batch.count == 1 and batch.kind is BatchKind.CONSTANT:
-        if batch.elements is not None and batch.elements > ELEMENT_LIMIT:
-            reason = Reason(f"a call in this file brings {batch.elements:,} elements in one matrix")
-            return Verdict.UNKNOWN, Action.REPORT, "bmm of a single matrix: parts of the batch do not help", (reason,)
         return Verdict.SAFE, Action.KEEP, "bmm gets one matrix", batch.reasons
     if batch.is_expanded and batch.kind is not BatchKind.CONSTANT:
         message = "bmm gets one matrix repeated with stride 0; torch.matmul takes it as it is"

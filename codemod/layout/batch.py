@@ -29,12 +29,13 @@ _SIZE_NAMES = re.compile(
     re.IGNORECASE,
 )
 """Integer arguments that say how much data there is."""
-_COUNTED = re.compile(
-    r"mask|valid|nonzero|edge|pair|neigh|keep|select|hits?$|visible|^(idx|index|indices|src|dst|row|col)$"
+_COUNTED = re.compile(r"edge|neighbo|nonzero|mask")
+"""Arguments with one element for each thing that the data holds."""
+_PICKING = re.compile(
+    r"edge|neighbo|nonzero|mask|valid|keep|select|visible|pair|hits?$|^(idx|index|indices|src|dst|rows|cols)$"
 )
-_COUNTS = frozenset(
-    {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "where", "nms", "flatnonzero"}
-)
+"""Indices that pick as many rows as the data says."""
+_COUNTS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "nms", "flatnonzero"})
 
 
 def batch_of(
@@ -98,7 +99,7 @@ def operands(observation: Observation) -> Iterator[Tensor]:
 
 def _observed(observation: Observation, routine: Routine, program: Program) -> Batch:
     firsts = [tensor.default.dims[0] for tensor in operands(observation)]
-    judge = _Judge(observation.names, program)
+    judge = _Judge(observation.names, routine, program)
     kinds = [judge.kind(dim.size) for dim in firsts]
     counts = [dim.size.constant for dim in firsts if dim.size.constant is not None]
     expanded = any(dim.stride == ZERO and dim.size != ONE for dim in firsts)
@@ -113,9 +114,9 @@ def _observed(observation: Observation, routine: Routine, program: Program) -> B
 class _Judge:
     """Tells sizes of the data from constants of the model, by whose dims they are."""
 
-    def __init__(self, names: Sequence[tuple[str, Size]], program: Program) -> None:
+    def __init__(self, names: Sequence[tuple[str, Size]], routine: Routine, program: Program) -> None:
         self.names = {size: name for name, size in reversed(names)}
-        self.program = program
+        self.routine, self.program = routine, program
 
     def kind(self, size: Size) -> tuple[BatchKind, Reason]:
         if size.terms is None:
@@ -175,16 +176,34 @@ class _Judge:
     def _count(self, atom: Atom) -> str:
         """How the data decides this size: `nonzero`, a mask, edges; empty where it does not."""
         name = (atom.owner or "").rpartition(".")[2]
-        if atom.kind is AtomKind.DIM and ":" not in (atom.owner or "") and atom.dim == 0 and _COUNTED.search(name):
-            return f"the batch is one matrix for each element of `{name}`"
+        if atom.kind is AtomKind.DIM and ":" not in (atom.owner or "") and atom.dim == 0:
+            is_message = name in ("x_i", "x_j") and (atom.owner or "").endswith(f".message.{name}")
+            if is_message or _COUNTED.search(name):
+                return f"the batch is one matrix for each element of `{name}`"
         node = self._node(atom)
-        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _COUNTS:
-            return f"the data decides how many rows `{_short(node)}` has"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COUNTS:
-            return f"the data decides how many rows `{_short(node)}` has"
-        if isinstance(node, ast.Subscript) and _is_mask(node.slice):
+        if node is not None and (_is_count(node) or (isinstance(node, ast.Subscript) and self._picks(node.slice))):
             return f"the data decides how many rows `{_short(node)}` has"
         return ""
+
+    def _picks(self, index: ast.expr) -> bool:
+        """Is it a mask, or what `nonzero` found?"""
+        if isinstance(index, ast.Tuple) and index.elts:
+            index = index.elts[0]
+        match index:
+            case ast.Compare() | ast.UnaryOp(op=ast.Invert()) | ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+                return True
+            case ast.Name(id=name):
+                return bool(_PICKING.search(name)) or any(_is_mask(value) for value in self._values(name))
+            case ast.Attribute(attr=name):
+                return bool(_PICKING.search(name))
+            case _:
+                return _is_mask(index)
+
+    def _values(self, name: str) -> Iterator[ast.expr]:
+        """What the function of the call binds the name to."""
+        for node in ast.walk(self.routine.node):
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+                yield node.value
 
     def _node(self, atom: Atom) -> ast.expr | None:
         """The expression whose result has this size."""
@@ -213,16 +232,18 @@ def _line(atom: Atom) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def _is_mask(index: ast.expr) -> bool:
-    match index:
-        case ast.Compare() | ast.UnaryOp(op=ast.Invert()):
-            return True
-        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
-            return True
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return bool(_COUNTED.search(name))
-        case _:
-            return False
+def _is_mask(value: ast.expr) -> bool:
+    if isinstance(value, ast.Compare):
+        return True
+    return any(isinstance(node, ast.Call) and _is_count(node) for node in ast.walk(value))
+
+
+def _is_count(node: ast.expr) -> bool:
+    function = node.func if isinstance(node, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else dotted(function) if function else ""
+    if name.rpartition(".")[2] == "where" and isinstance(node, ast.Call):
+        return len(node.args) == 1
+    return name.rpartition(".")[2] in _COUNTS
 
 
 def _short(node: ast.expr) -> str:

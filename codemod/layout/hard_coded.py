@@ -32,10 +32,14 @@ class Claim:
     """The receiver's own dim is what this size can only ever have been."""
     first: Size | None = None
     """That dim of the receiver."""
+    is_input: bool = False
+    """It is the first dim of an argument, or of what a loop takes from an iterable."""
 
 
 def claim(call: OpCall, routine: Routine, program: Program, varying: Varying, tree: ast.Module) -> Claim | None:
     """The first size of the call's target, where it is hard-coded; or another that names a loader's batch."""
+    if not call.observations or any(_receiver(observation) is None for observation in call.observations):
+        return None
     if not varying.loaders and not varying.dims and not any(o.callers for o in call.observations):
         return None
     items = target_items(call.node) if call.form is Form.METHOD else []
@@ -70,9 +74,10 @@ def _claim(call: OpCall, position: int, item: ast.expr, key: str, routine: Routi
     first = _first_dim(alone, position)
     if inferred is not None:
         found = replace(found, inferred_text=_inferred_text(alone, first, position, inferred))
-    if first is not None and (first == _item(alone, position) or _is_input(first, routine)):
+    is_input = first is not None and _is_input(first, routine)
+    if first is not None and (is_input or (first.constant is None and first == _item(alone, position))):
         found = replace(found, batch_text=_batch_text(call, alone, first, position))
-    return Claim(found, key, _is_kept(alone, position, first), first)
+    return Claim(found, key, _is_kept(alone, position, first), first, is_input)
 
 
 def _is_fixed(call: OpCall, position: int, item: ast.expr, routine: Routine) -> bool:
@@ -283,8 +288,7 @@ def _of_loaders(claim: Claim, value: int | None, loaders: Sequence[Loader]) -> I
         is_alike = value is not None and value > 1 and loader.size == value and found.position == 0
         if found.inferred_at is not None and not (found.batch_text or is_same):
             continue
-        fits = claim.is_kept or bool(found.batch_text)
-        if is_same or (is_alike and fits and (not claim.key or "batch" in claim.key.lower())):
+        if is_same or (is_alike and claim.is_input and (not claim.key or "batch" in claim.key.lower())):
             yield Reason(f"{loader.text}, and the last one may be shorter", line=loader.line)
 
 

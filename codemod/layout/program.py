@@ -307,19 +307,18 @@ def _is_copy(node: ast.expr | None) -> bool:
 
 
 def _is_sized_by_number(call: ast.Call, scope: Scope) -> bool:
-    """Does its target begin with a number above 1, or with a name that looks like one: `BATCH`, `self.batch_size`?"""
-    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "shape"), None)
-    if isinstance(first, ast.Tuple | ast.List) and first.elts:
-        first = first.elts[0]
-    match first:
-        case ast.Constant(value=int() as number):
-            return number > 1
-        case ast.Attribute(attr=name):
-            return "batch" in name.lower()
-        case ast.Name(id=name):
-            return name.isupper() or name in numbers_by_default(scope)
-        case _:
-            return False
+    """Does its target begin with a number above 1, or hold a name that looks like one: `BATCH`, `self.batch_size`?"""
+    given = call.args or [k.value for k in call.keywords if k.arg == "shape"]
+    items = given[0].elts if len(given) == 1 and isinstance(given[0], ast.Tuple | ast.List) else given
+    for i, item in enumerate(items):
+        match item:
+            case ast.Constant(value=int() as number) if i == 0 and number > 1:
+                return True
+            case ast.Attribute(attr=name) if "batch" in name.lower():
+                return True
+            case ast.Name(id=name) if name.isupper() or name in numbers_by_default(scope):
+                return True
+    return False
 
 
 def numbers_by_default(scope: Scope) -> dict[str, int]:

@@ -1,0 +1,97 @@
+"""An upper bound for a Dim: from the settings, or from a bmm over it."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemod.finding import Action
+from codemod.settings import Settings
+from tests.transforms.programs import findings, rewritten
+
+NAME = "bound-dim"
+HEADER = "import sys\nimport torch\nfrom torch.export import Dim, export\n"
+
+LEFT_ALONE = {
+    "bounded": 'n = Dim("n", min=1, max=4096)\n',
+    "bounded by a name": 'LIMIT = 64\nn = Dim("n", max=LIMIT)\n',
+    "bounded by what is not known": 'def f(limit):\n    return Dim("n", max=limit)\n',
+    "hidden keywords": 'def f(**kw):\n    return Dim("n", **kw)\n',
+    "automatic": "spec = {0: Dim.AUTO, 1: Dim.DYNAMIC}\n",
+}
+
+
+@pytest.mark.parametrize("program", LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_left_alone(program: str) -> None:
+    text = HEADER + program
+    assert rewritten(text, NAME, Settings(max_batch=256)) == text
+    assert not findings(text, NAME)
+
+
+def test_another_library_is_left_alone() -> None:
+    assert not findings('from xarray import Dim\nn = Dim("n")\n', NAME, Settings(max_batch=256))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('Dim("n")', 'Dim("n", max=256)'),
+        ("Dim('n', min=2)", "Dim('n', min=2, max=256)"),
+        ("Dim(name='n')", "Dim(name='n', max=256)"),
+        ('Dim("n", max=None)', 'Dim("n", max=256)'),
+        ('Dim("n", max=sys.maxsize, min=2)', 'Dim("n", max=256, min=2)'),
+        ('Dim("n", max=2147483647)', 'Dim("n", max=256)'),
+        ('torch.export.Dim("n")', 'torch.export.Dim("n", max=256)'),
+        ('Dim(\n    "n",\n)', 'Dim(\n    "n",\n    max=256,\n)'),
+        ('Dim(\n    "n",  # batch\n    min=2,\n)', 'Dim(\n    "n",  # batch\n    min=2,  # batch\n    max=256,\n)'),
+    ],
+)
+def test_a_bound_from_the_settings(before: str, after: str) -> None:
+    assert rewritten(f"{HEADER}n = {before}\n", NAME, Settings(max_batch=256)) == f"{HEADER}n = {after}\n"
+
+
+@pytest.mark.parametrize("made", ["D('n')", "torch.export.Dim('n')"])
+def test_other_names_of_it(made: str) -> None:
+    text = f"import torch\nfrom torch.export import Dim as D\nn = {made}\n"
+    assert rewritten(text, NAME, Settings(max_batch=8)) == text.replace("'n')", "'n', max=8)")
+
+
+BMM = """
+class Net(torch.nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(4, d, d))
+
+    def forward(self, a, b):
+        {0}
+
+def main(d):
+    n = Dim("n")
+    {1}
+"""
+EXPORTS = {
+    "by name": 'export(Net(d), (1, 2), dynamic_shapes={"a": {0: n}, "b": {0: n}})',
+    "by position": "export(Net(d), (1, 2), dynamic_shapes=({0: n}, {0: n}))",
+    "as a list": 'export(Net(d).eval(), (1, 2), dynamic_shapes={"a": [n, None, None], "b": None})',
+    "through names": 'net = Net(d)\n    spec = {"a": {0: n}}\n    export(net, (1,), dynamic_shapes=spec)',
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=EXPORTS)
+def test_a_bmm_over_the_dim_shows_the_bound(export: str) -> None:
+    program = HEADER + BMM.format("return torch.bmm(a, b)", export)
+    (finding,) = findings(program, NAME)
+    assert finding.replacement == 'Dim("n", max=65535)', finding.reasons
+    assert finding.reasons[0].line == program[: program.index("torch.bmm")].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("body", "export"),
+    [
+        ("return a + b", EXPORTS["by name"]),
+        ("return torch.bmm(self.weight, self.weight)", EXPORTS["by name"]),
+        ("return torch.bmm(a, b)", 'export(Net(d), (1, 2), dynamic_shapes={"a": {1: n}, "b": {2: n}})'),
+    ],
+)
+def test_no_bound_is_guessed(body: str, export: str) -> None:
+    (finding,) = findings(HEADER + BMM.format(body, export), NAME)
+    assert finding.action is Action.REPORT

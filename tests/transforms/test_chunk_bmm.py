@@ -1,0 +1,151 @@
+"""Where the batch of a bmm comes from decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemod.finding import Action
+from codemod.settings import Settings
+from tests.transforms.programs import findings, rewritten
+
+NAME = "chunk-bmm"
+HEADER = "import torch\nfrom torch import nn\n"
+
+LEFT_ALONE = {
+    "two arguments": """
+def f(a, b):
+    return torch.bmm(a, b.transpose(1, 2))
+""",
+    "attention with heads of the configuration": """
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.head_dim = heads, width // heads
+        self.q, self.k = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        shape = (b * self.heads, -1, self.head_dim)
+        q = self.q(x).view(b, t, self.heads, self.head_dim).transpose(1, 2).reshape(*shape)
+        k = self.k(x).view(b, t, self.heads, self.head_dim).transpose(1, 2).reshape(*shape)
+        return torch.bmm(q, k.transpose(1, 2)).softmax(-1)
+""",
+    "heads that come out of a shape": """
+def f(q, k):
+    b, heads, t, d = q.shape
+    return torch.bmm(q.reshape(b * heads, t, d), k.reshape(b * heads, t, d).transpose(1, 2))
+""",
+    "experts of a parameter": """
+class Experts(nn.Module):
+    def __init__(self, n, d):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(n, d, d))
+
+    def forward(self, x):
+        return torch.bmm(x.view(self.weight.shape[0], -1, x.shape[-1]), self.weight)
+""",
+    "a slice for each step": """
+def f(a, b, step):
+    a, b = a.flatten(0, 1), b.flatten(0, 1)
+    for i in range(0, a.size(0), step):
+        part = a[i : i + step]
+        yield torch.bmm(part, b[i : i + step])
+""",
+    "other products": """
+def f(a, b):
+    a, b = a.flatten(0, 1), b.flatten(0, 1)
+    return a @ b, torch.matmul(a, b), torch.baddbmm(a, a, b), torch.einsum("bij,bjk->bik", a, b)
+""",
+    "an object with a bmm of its own": """
+def f(ring, x):
+    return ring.bmm(x.flatten(0, 1), x.flatten(0, 1))
+""",
+    "an exported dim": """
+from torch.export import Dim
+N = Dim("n", max=64)
+def f(a, b):
+    return torch.bmm(a.flatten(0, 1), b.flatten(0, 1))
+""",
+    "scripted": """
+@torch.jit.script
+def f(a, b):
+    return torch.bmm(a.flatten(0, 1), b.flatten(0, 1))
+""",
+    "the helper itself": """
+def chunked_bmm(a, b, step=32768):
+    a, b = a.flatten(0, 1), b.flatten(0, 1)
+    if a.size(0) <= step:
+        return torch.bmm(a, b)
+    return torch.cat([torch.bmm(p, q) for p, q in zip(a.split(step), b.split(step))])
+""",
+    "in a string": '''
+TEXT = """torch.bmm(a.flatten(0, 1), b.flatten(0, 1))"""
+''',
+}
+
+
+@pytest.mark.parametrize("program", LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_left_alone(program: str) -> None:
+    assert rewritten(HEADER + program, NAME) == HEADER + program
+
+
+GROWING = {
+    "frames": ("b, t, n, m = x.shape", "torch.bmm(x.view(b * t, n, m), y)"),
+    "flattened": ("", "torch.bmm(x.flatten(0, 1), y)"),
+    "all leading dims": ("", "torch.bmm(x.reshape(-1, x.shape[-2], x.shape[-1]), y)"),
+    "a mask": ("hit = y[:, 0, 0] > 0", "torch.bmm(x[hit], y[hit])"),
+    "found by nonzero": ("i = torch.nonzero(mask)[:, 0]", "torch.bmm(x[i], y[i])"),
+    "windows of pixels": (
+        "b, h, w, n, m = x.shape",
+        "torch.bmm(x.reshape(b * (h // 2) * (w // 2), 4 * n, m), y)",
+    ),
+    "a count that a caller shows": ("", "torch.bmm(torch.ones(70000, 2, 3), y)"),
+    "the result has a place": ("", "torch.bmm(x.flatten(0, 1), y, out=mask)"),
+}
+
+
+@pytest.mark.parametrize(("lines", "call"), GROWING.values(), ids=GROWING)
+def test_a_batch_that_grows(lines: str, call: str) -> None:
+    program = HEADER + f"def f(x, y, mask):\n    {lines or 'pass'}\n    return {call}\n"
+    (finding,) = findings(program, NAME)
+    assert finding.action is Action.REWRITE, finding.reasons
+    assert finding.reasons
+    assert finding.replacement == call.replace("torch.bmm", "chunked_bmm")
+
+
+def test_the_reason_names_the_sizes() -> None:
+    program = HEADER + "def f(x, y):\n    b, t, n, m = x.shape\n    return torch.bmm(x.view(b * t, n, m), y)\n"
+    (finding,) = findings(program, NAME)
+    assert finding.reasons[0].text == "the batch is `b` times `t`: it grows with each of them"
+
+
+def test_a_call_in_the_file_brings_the_product() -> None:
+    program = HEADER + (
+        "def scores(a, b):\n    return {}(a, b)\n\ndef f(x, y):\n    return scores(x.flatten(0, 1), y.flatten(0, 1))\n"
+    )
+    after = rewritten(program.format("torch.bmm"), NAME)
+    assert "return chunked_bmm(a, b)" in after
+
+
+def test_the_import_is_added_once() -> None:
+    program = HEADER + "def f(x, y):\n    x, y = x.flatten(0, 1), y.flatten(0, 1)\n    return x.bmm(y).bmm(x)\n"
+    after = rewritten(program, NAME)
+    assert after.count("import chunked_bmm") == 1
+    assert "chunked_bmm(chunked_bmm(x, y), x)" in after
+    assert rewritten(after, NAME) == after
+
+
+def test_a_matrix_that_is_too_large_alone_is_reported() -> None:
+    program = HEADER + (
+        "def f(a, b):\n    return torch.bmm(a, b)\n\n"
+        "def main():\n    row = torch.empty(1, 72250, 1, device='meta')\n    f(row, row.transpose(1, 2))\n"
+    )
+    (finding,) = findings(program, NAME)
+    assert finding.action is Action.REPORT
+
+
+@pytest.mark.parametrize("declared", ["f", "Net.f", "program.py:f", "program.py:Net.f"])
+def test_the_settings_name_a_function(declared: str) -> None:
+    program = HEADER + "class Net:\n    def f(self, a, b):\n        return torch.bmm(a, b)\n"
+    (finding,) = findings(program, NAME, Settings(dynamic_batch=(declared,)))
+    assert finding.action is Action.REWRITE
