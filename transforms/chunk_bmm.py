@@ -21,6 +21,7 @@ import libcst as cst
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.layout.batch import ELEMENT_LIMIT, is_torch_bmm
 from codemod.layout.op_call import BatchKind, Form, OpCall
+from codemod.layout.size import Answer
 from codemod.settings import Settings
 from codemod.transform import Example, Transform
 
@@ -150,8 +151,11 @@ class ChunkBmm(Transform):
 def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tuple[Reason, ...]]:
     batch = call.batch
     assert batch is not None
-    if not is_torch_bmm(call):
-        return Verdict.NOT_A_SHAPE_VIEW, Action.KEEP, "this bmm is not, or may not be, torch.bmm", ()
+    is_torch = is_torch_bmm(call)
+    if is_torch is Answer.NO:
+        return Verdict.NOT_A_SHAPE_VIEW, Action.KEEP, "this bmm is not a plain torch.bmm", ()
+    if is_torch is Answer.MAYBE:
+        return Verdict.UNKNOWN, Action.KEEP, "whether this is torch.bmm of tensors could not be followed", ()
     if batch.bound_by:
         return Verdict.SAFE, Action.KEEP, "bmm gets a batch that is bounded otherwise", batch.bound_by
     if batch.count == 1 and batch.elements is not None and batch.elements > ELEMENT_LIMIT:
@@ -159,7 +163,7 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
         return Verdict.UNKNOWN, Action.REPORT, "bmm of a single matrix: parts of the batch do not help", (reason,)
     if batch.count == 1 and batch.kind is BatchKind.CONSTANT:
         return Verdict.SAFE, Action.KEEP, "bmm gets one matrix", batch.reasons
-    if batch.is_expanded and batch.kind is not BatchKind.CONSTANT:
+    if batch.is_expanded and batch.kind in (BatchKind.INPUT, BatchKind.GROWING):
         message = "bmm gets one matrix repeated with stride 0; torch.matmul takes it as it is"
         return Verdict.LAYOUT_DEPENDENT, Action.REPORT, message, batch.reasons
     if _is_declared(call, settings):

@@ -11,7 +11,7 @@ from codemod.finding import Reason
 from codemod.layout.chunk_loop import chunk_loop
 from codemod.layout.op_call import Batch, BatchKind, Form, Observation, OpCall
 from codemod.layout.program import Program, Routine, dotted
-from codemod.layout.size import ONE, ZERO, Atom, AtomKind, Size
+from codemod.layout.size import ONE, ZERO, Answer, Atom, AtomKind, Size
 from codemod.layout.value import Foreign, Function, Instance, Module, Tensor, options
 from codemod.layout.varying import Varying
 
@@ -29,12 +29,18 @@ _SIZE_NAMES = re.compile(
     re.IGNORECASE,
 )
 """Integer arguments that say how much data there is."""
-_COUNTED = re.compile(r"edge|neighbo|nonzero|mask")
+_COUNTED = re.compile(r"edge|neighbo|nonzero|(^|_)mask$")
 """Arguments with one element for each thing that the data holds."""
 _PICKING = re.compile(
     r"edge|neighbo|nonzero|mask|valid|keep|select|visible|pair|hits?$|^(idx|index|indices|src|dst|rows|cols)$"
 )
 """Indices that pick as many rows as the data says."""
+_ATTENTION = re.compile(r"att|prob|query|key|value|head|score|^[qkv]$")
+"""Arguments whose leading dims are batch and heads."""
+_SIZED = frozenset(
+    {"view", "reshape", "expand", "repeat", "unflatten", "empty", "zeros", "ones", "full", "rand", "randn", "tile"}
+)
+"""Ops whose result has the sizes that they are told."""
 _COUNTS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "nms", "flatnonzero"})
 
 
@@ -127,7 +133,11 @@ class _Judge:
         for atom in factors:
             if text := self._count(atom):
                 return BatchKind.GROWING, Reason(text, line=_line(atom))
-            if _is_pack(atom):
+            if (
+                _is_pack(atom)
+                and ":" not in (atom.owner or "")
+                and not _ATTENTION.search(atom.owner.rpartition(".")[2] if atom.owner else "")
+            ):
                 return BatchKind.GROWING, Reason(f"the batch is all leading dims of {self.spell(atom)} folded into one")
         if len(factors) > 1:
             sizes = " times ".join(self.spell(atom) for atom in factors)
@@ -154,7 +164,8 @@ class _Judge:
         if atom.kind is AtomKind.DIM and atom.owner:
             return self._is_data_owner(atom.owner)
         if "#" in atom:
-            return True
+            node = self._node(atom)
+            return node is None or _name(node).removeprefix("new_") not in _SIZED
         if _SIZE_NAMES.search(atom.rpartition(".")[2]) and self._is_data_owner(atom):
             return True
         if ")//(" in atom:
@@ -239,11 +250,16 @@ def _is_mask(value: ast.expr) -> bool:
 
 
 def _is_count(node: ast.expr) -> bool:
-    function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else dotted(function) if function else ""
-    if name.rpartition(".")[2] == "where" and isinstance(node, ast.Call):
+    if _name(node) == "where" and isinstance(node, ast.Call):
         return len(node.args) == 1
-    return name.rpartition(".")[2] in _COUNTS
+    return _name(node) in _COUNTS
+
+
+def _name(node: ast.expr) -> str:
+    """Last name of what is called; empty where nothing is."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
 
 
 def _short(node: ast.expr) -> str:
@@ -272,17 +288,23 @@ def _is_scripted(routine: Routine, program: Program) -> bool:
     return False
 
 
-def is_torch_bmm(call: OpCall) -> bool:
-    """Is it certain that this is bmm of tensors, in a form that the helper takes as well?"""
+def is_torch_bmm(call: OpCall) -> Answer:
+    """Is this bmm of tensors, in a form that the helper takes as well?"""
+    if not call.observations or any(isinstance(o.receiver, _OTHERS) for o in call.observations):
+        return Answer.NO if call.observations else Answer.MAYBE
     names = {keyword.arg for keyword in call.node.keywords}
     most = 1 if call.form is Form.METHOD else 2
-    if not call.observations or not names <= {"input", "self", "mat2", "out"} or len(call.node.args) > most:
-        return False
+    if not names <= {"input", "self", "mat2", "out"} or len(call.node.args) > most:
+        return Answer.NO
     if any(isinstance(argument, ast.Starred) for argument in call.node.args):
-        return False
+        return Answer.MAYBE
     if call.form is not Form.METHOD:
-        return all(not isinstance(o.receiver, Function | Instance | Module | Foreign) for o in call.observations)
-    return all(isinstance(o.receiver, Tensor) and _is_certain(o.receiver) for o in call.observations)
+        return Answer.YES
+    is_certain = all(isinstance(o.receiver, Tensor) and _is_certain(o.receiver) for o in call.observations)
+    return Answer.YES if is_certain else Answer.MAYBE
+
+
+_OTHERS = (Function, Instance, Module, Foreign)
 
 
 def _is_certain(tensor: Tensor) -> bool:

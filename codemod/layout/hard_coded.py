@@ -8,7 +8,7 @@ So it needs something in the file that shows the batch to vary, and no call whos
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codemod.finding import Reason
@@ -259,14 +259,13 @@ def _heard(claim: Claim, call: OpCall, tree: ast.Module) -> tuple[tuple[Reason, 
     misfits = [one for one in seen if not one.fits]
     is_kept = claim.is_kept or all(one.first is not None and one.first == one.batch for one in seen)
     if not misfits or all(one.batch is not None and (is_kept or one.batch < one.literal) for one in misfits):
-        return tuple(_passed(one, one.batch) for one in misfits[:2]), ()
-    return (), tuple(
-        Reason(
-            f"{one.numel} elements do not fit ({one.target}), and another batch would not explain it",
-            line=one.lines[-1],
-        )
-        for one in misfits[:2]
-    )
+        return _distinct(_passed(one, one.batch) for one in misfits), ()
+    text = "{} elements do not fit ({}), and another batch would not explain it"
+    return (), _distinct(Reason(text.format(one.numel, one.target), line=one.lines[-1]) for one in misfits)
+
+
+def _distinct(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    return tuple(dict.fromkeys(reasons))[:2]
 
 
 def _heard_beside_minus_one(seen: Sequence[_Seen]) -> tuple[Reason, ...]:
@@ -274,7 +273,7 @@ def _heard_beside_minus_one(seen: Sequence[_Seen]) -> tuple[Reason, ...]:
     if not any(one.first == one.literal for one in seen):
         return ()
     refused = [one for one in seen if one.first != one.literal and one.numel % (one.literal * one.rest)]
-    return tuple(_passed(one, one.first) for one in refused[:2])
+    return _distinct(_passed(one, one.first) for one in refused)
 
 
 def _passed(seen: _Seen, batch: int | None) -> Reason:

@@ -42,8 +42,8 @@ class Observation:
     callers: tuple[Reason, ...] = ()
     """The calls through which the path came, outermost first; empty where the function was taken by itself."""
     names: tuple[tuple[str, Size], ...] = ()
-    """Expressions for sizes at this place, `b` and `x.shape[0]`; noted for bmm and where a target begins with a
-    fixed number, in functions taken by themselves."""
+    """Expressions for sizes at this place, `b` and `x.shape[0]`; noted for bmm, and where a target begins with a
+    fixed number in a function taken by itself."""
 
 
 class BatchKind(Enum):

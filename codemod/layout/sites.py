@@ -48,7 +48,7 @@ def observed(
     if name in COPIES:
         target = _copied_target(name, tensor, positional, keywords, is_open)
         judgements = _judged(tensor, target) if name != "contiguous" else _dense(tensor, bool(positional or keywords))
-    names = _names(frame) if name == "bmm" or _begins_fixed(target) else ()
+    names = _names(frame) if name == "bmm" or (not frame.callers and _begins_fixed(target)) else ()
     _note(node, receiver, positional, keywords, frame, target, judgements, names=names)
     rule = rules().get(f".{name}")
     if rule is None or is_open:
@@ -110,9 +110,7 @@ def _note(
 
 
 def _names(frame: Frame) -> tuple[tuple[str, Size], ...]:
-    """Expressions for sizes in a function taken by itself: its integers, then the first dims of its tensors."""
-    if frame.callers:
-        return ()
+    """Expressions for sizes: the function's integers, then the first dims of its tensors."""
     bound = frame.state.names.items()
     numbers = [(name, value.size) for name, value in bound if isinstance(value, Number)]
     firsts = [
@@ -163,7 +161,7 @@ def _view(
         return Unknown("a view as another dtype", node.lineno, place.key)
     target, is_shape = _target(name, positional, keywords, is_open, node)
     judgements = _judged(tensor, target)
-    names = _names(frame) if _begins_fixed(target) else ()
+    names = _names(frame) if not frame.callers and _begins_fixed(target) else ()
     _note(node, receiver, positional, keywords, frame, target, judgements, is_shape, names)
     layouts = [
         _result(layout, target, judgement, place)
