@@ -152,7 +152,8 @@ def _summed(operand: Operand, other: Operand, output: tuple[str, ...]) -> Operan
     ordered = [*(k for k in output if k in operand.letters), *(k for k in operand.letters if k not in output)]
     kept = tuple(k for k in ordered if k in output or (k in paired and operand.dim(k).size != ONE))
     arranged = operand.arranged(kept)
-    return Operand(kept, arranged if len(kept) == len(operand.letters) else restrided(arranged))
+    is_summed = any(_is_above_one(operand.dim(k).size) for k in operand.letters if k not in kept)
+    return Operand(kept, restrided(arranged) if is_summed else arranged)  # a single element is not summed
 
 
 def _divided(left: Operand, right: Operand, output: tuple[str, ...]) -> tuple[list[str], list[str], list[str]]:

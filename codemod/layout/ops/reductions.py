@@ -27,7 +27,7 @@ def reduced(input: Layout, dims: Dims, keepdim: Flag = False) -> Layout:
         return _all(input, keepdim)
     found = positions(input, dims)
     if found is None:
-        return sized([UNKNOWN] * input.rank) if keepdim and input.rank is not None else anonymous()
+        return anonymous()
     layout, chosen = found
     if keepdim:
         return sized([Dim(ONE, ONE) if i in chosen else dim for i, dim in enumerate(layout.dims)])

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codemod.layout.layout import Dim, Layout, World, restrided, stride_atom
+from codemod.layout.layout import Dim, Layout, World, anonymous, restrided, stride_atom
 from codemod.layout.origin import Origin, OriginKind
-from codemod.layout.size import ONE, UNKNOWN, ZERO, Answer, Size, is_less, product
+from codemod.layout.size import ONE, ZERO, Answer, Size, is_less, product
 
 MEMORY_FORMAT = Origin(OriginKind.MEMORY_FORMAT, "channels_last, where the model or its input is in that memory format")
 
 
 def sized(sizes: Sequence[Size | Dim]) -> Layout:
-    """A contiguous layout; a Dim keeps its pack."""
-    return restrided(Layout(tuple(size if isinstance(size, Dim) else Dim(size, ZERO) for size in sizes)))
+    """A contiguous layout; a Dim keeps its pack.  Where a size is not known, the others are given up as well."""
+    dims = tuple(size if isinstance(size, Dim) else Dim(size, ZERO) for size in sizes)
+    if any(dim.size.terms is None and not (dim.pack and i == 0) for i, dim in enumerate(dims)):
+        return anonymous()
+    return restrided(Layout(dims))
 
 
 def by_backend(layout: Layout, text: str) -> Layout:
@@ -50,7 +53,7 @@ def image(
     The dims in front of the channels are one batch or none.  `spatial` None: the rank is not known.  A contiguous
     input settles it only where no dim of size 1 grows: such a one can be channels_last as well.
     """
-    plain = restrided(result)
+    plain = sized(result.dims)
     if is_settled_by_input and all(given.is_contiguous for given in inputs):
         return plain
     if world is World.DEFAULT:
@@ -59,8 +62,8 @@ def image(
             return plain
         if Answer.YES in answers and result.rank is not None and spatial in (2, 3):
             return channels_last(result)
-    if spatial is None:
-        return _open(result, MEMORY_FORMAT)
+    if spatial is None or len(plain.dims) != len(result.dims):
+        return _open(plain, MEMORY_FORMAT)
     channels = len(result.dims) - spatial - 1
     inner = product(size for size in result.sizes[channels + 1 :])
     if inner == ONE or result.sizes[channels] == ONE:
@@ -108,13 +111,3 @@ def is_channels_last(layout: Layout) -> Answer:
                 answer = Answer.MAYBE
         least = dim.size * dim.stride
     return answer
-
-
-def whole(size: Size, divisor: int) -> Size:
-    """`size // divisor` where it comes out the same for every value of the symbols; else UNKNOWN."""
-    if divisor == 1 or size.terms is None:
-        return size
-    if any(monomial and coefficient % divisor for monomial, coefficient in size.terms):
-        return UNKNOWN
-    quotient = ((monomial, coefficient // divisor) for monomial, coefficient in size.terms)
-    return Size(tuple(term for term in quotient if term[1]))
