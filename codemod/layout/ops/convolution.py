@@ -36,14 +36,13 @@ def convolved(
 def _convolution(count: int) -> Callable[..., Outcome]:
     def convolution(
         input: Layout,
+        world: World,
         weight: Layout,
         bias: Value | None = None,
         stride: Value | None = None,
         padding: Value | None = None,
         dilation: Value | None = None,
         groups: Extent = ONE,
-        *,
-        world: World,
     ) -> Layout | None:
         shape = weight.of_rank(count + 2).sizes
         if len(shape) != count + 2:
@@ -62,6 +61,7 @@ def _convolution(count: int) -> Callable[..., Outcome]:
 def _transposed_convolution(count: int) -> Callable[..., Outcome]:
     def transposed_convolution(
         input: Layout,
+        world: World,
         weight: Layout,
         bias: Value | None = None,
         stride: Value | None = None,
@@ -69,8 +69,6 @@ def _transposed_convolution(count: int) -> Callable[..., Outcome]:
         output_padding: Value | None = None,
         groups: Extent = ONE,
         dilation: Value | None = None,
-        *,
-        world: World,
     ) -> Layout | None:
         shape = weight.of_rank(count + 2).sizes
         if len(shape) != count + 2:
@@ -104,6 +102,7 @@ def _spreading(
 def _conv_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
     def conv(
         input: Layout,
+        world: World,
         *,
         in_channels: Extent = UNKNOWN,
         out_channels: Extent,
@@ -111,7 +110,6 @@ def _conv_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
         stride: Value | None = None,
         padding: Value | None = None,
         dilation: Value | None = None,
-        world: World,
     ) -> Layout | None:
         change = windows(
             each_dim(kernel_size, count),
@@ -123,13 +121,13 @@ def _conv_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
 
     def lazy_conv(
         input: Layout,
+        world: World,
         *,
         out_channels: Extent,
         kernel_size: Value,
         stride: Value | None = None,
         padding: Value | None = None,
         dilation: Value | None = None,
-        world: World,
     ) -> Outcome:
         return conv(
             input,
@@ -147,6 +145,7 @@ def _conv_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
 def _conv_transpose_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
     def conv_transpose(
         input: Layout,
+        world: World,
         output_size: Value | None = None,
         *,
         in_channels: Extent = UNKNOWN,
@@ -158,7 +157,6 @@ def _conv_transpose_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
         groups: Value | None = None,
         bias: Value | None = None,
         dilation: Value | None = None,
-        world: World,
     ) -> Layout | None:
         kernel = each_dim(kernel_size, count)
         change = _spreading(count, kernel, stride, padding, dilation, output_padding)
@@ -168,6 +166,7 @@ def _conv_transpose_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
 
     def lazy_conv_transpose(
         input: Layout,
+        world: World,
         output_size: Value | None = None,
         *,
         out_channels: Extent,
@@ -178,10 +177,10 @@ def _conv_transpose_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
         groups: Value | None = None,
         bias: Value | None = None,
         dilation: Value | None = None,
-        world: World,
     ) -> Outcome:
         return conv_transpose(
             input,
+            world,
             output_size,
             out_channels=out_channels,
             kernel_size=kernel_size,
@@ -189,7 +188,6 @@ def _conv_transpose_module(count: int, is_lazy: bool) -> Callable[..., Outcome]:
             padding=padding,
             output_padding=output_padding,
             dilation=dilation,
-            world=world,
         )
 
     return lazy_conv_transpose if is_lazy else conv_transpose
@@ -224,14 +222,13 @@ def pooled(
 def _max_pool(count: int) -> Callable[..., Outcome]:
     def max_pool(
         input: Layout,
+        world: World,
         kernel_size: Value,
         stride: Value | None = None,
         padding: Value | None = None,
         dilation: Value | None = None,
         ceil_mode: Flag = False,
         return_indices: Flag = False,
-        *,
-        world: World,
     ) -> Outcome:
         return _indexed(pooled(input, count, kernel_size, stride, padding, dilation, ceil_mode, world), return_indices)
 
@@ -241,6 +238,7 @@ def _max_pool(count: int) -> Callable[..., Outcome]:
 def _max_pool_module(count: int) -> Callable[..., Outcome]:
     def max_pool(
         input: Layout,
+        world: World,
         *,
         kernel_size: Value,
         stride: Value | None = None,
@@ -248,7 +246,6 @@ def _max_pool_module(count: int) -> Callable[..., Outcome]:
         dilation: Value | None = None,
         return_indices: Flag = False,
         ceil_mode: Flag = False,
-        world: World,
     ) -> Outcome:
         return _indexed(pooled(input, count, kernel_size, stride, padding, dilation, ceil_mode, world), return_indices)
 
@@ -279,12 +276,12 @@ def _avg_pool(count: int) -> Callable[..., Outcome]:
 def _avg_pool_module(count: int) -> Callable[..., Outcome]:
     def avg_pool(
         input: Layout,
+        world: World,
         *,
         kernel_size: Value,
         stride: Value | None = None,
         padding: Value | None = None,
         ceil_mode: Flag = False,
-        world: World,
     ) -> Outcome:
         return pooled(input, count, kernel_size, stride, padding, None, ceil_mode, world)
 
@@ -306,21 +303,21 @@ def _output_size(output_size: Value, size: Size, i: int, count: int) -> Size:
 
 
 def _adaptive_pool(count: int) -> Callable[..., Outcome]:
-    def adaptive_pool(input: Layout, output_size: Value, *, world: World) -> Outcome:
+    def adaptive_pool(input: Layout, world: World, output_size: Value) -> Outcome:
         return adapted(input, count, output_size, world)
 
     return adaptive_pool
 
 
 def _adaptive_max_pool(count: int) -> Callable[..., Outcome]:
-    def adaptive_max_pool(input: Layout, output_size: Value, return_indices: Flag = False, *, world: World) -> Outcome:
+    def adaptive_max_pool(input: Layout, world: World, output_size: Value, return_indices: Flag = False) -> Outcome:
         return _indexed(adapted(input, count, output_size, world), return_indices)
 
     return adaptive_max_pool
 
 
 def _adaptive_pool_module(count: int) -> Callable[..., Outcome]:
-    def adaptive_pool(input: Layout, *, output_size: Value, return_indices: Flag = False, world: World) -> Outcome:
+    def adaptive_pool(input: Layout, world: World, *, output_size: Value, return_indices: Flag = False) -> Outcome:
         return _indexed(adapted(input, count, output_size, world), return_indices)
 
     return adaptive_pool
