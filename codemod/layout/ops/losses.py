@@ -66,7 +66,8 @@ def cross_entropy(
 
 
 @op(
-    *(f"torch.nn.{name}" for name in ("NLLLoss")),
+    "torch.nn.CrossEntropyLoss",
+    "torch.nn.NLLLoss",
     examples=("nn.CrossEntropyLoss()(m, m.argmax(1))", "nn.CrossEntropyLoss(reduction='none')(m, m.argmax(1))"),
 )
 def cross_entropy_module(
