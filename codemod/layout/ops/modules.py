@@ -13,11 +13,12 @@ from codemod.layout.ops.lift import as_size
 from codemod.layout.ops.nn import appended, image_norm, padded, shuffled, with_last
 from codemod.layout.ops.pointwise import pointwise, same_or_dense
 from codemod.layout.ops.reductions import positions, reduced
+from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Dims, Extent, Flag, Index, Outcome, Shape, op
 from codemod.layout.ops.undecided import by_backend, sized
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Size, product
 from codemod.layout.value import Number, Several, Value
-from codemod.layout.viewable import Legality, Target, judge, viewed
+from codemod.layout.viewable import Target, viewed
 
 
 @op(
@@ -149,27 +150,19 @@ def embedding_bag(
     return anonymous()
 
 
-def reshaped(input: Layout, target: Target | None) -> Layout | None:
-    """A view where that is certain, and a copy where it must be one."""
-    if input.is_contiguous and target is not None:
-        return viewed(input, target)
-    match judge(input, target).legality:
-        case Legality.LEGAL:
-            return viewed(input, target)
-        case Legality.REFUSED if target is not None and target.items == target.sizes:
-            return viewed(restrided(input), target)
-        case _:
-            return None
-
-
 @op(
     "torch.nn.Flatten",
     alias=Alias.MAYBE,
-    examples=("nn.Flatten()(x)", "nn.Flatten(0, 1)(image)", "nn.Flatten(2)(image)", "nn.Flatten(-2, -1)(image)"),
+    examples=(
+        "nn.Flatten()(x)",
+        "nn.Flatten(0, 1)(image)",
+        "nn.Flatten(2)(image)",
+        "nn.Flatten(-2, -1)(image)",
+        "nn.Flatten()(x.transpose(1, 2))",
+    ),
 )
-def flatten(input: Layout, *, start_dim: Index = 1, end_dim: Index = -1) -> Layout | None:
-    target = _flattened(input, start_dim, end_dim)
-    return anonymous() if target is None and input.is_contiguous else reshaped(input, target) if target else None
+def flatten(input: Layout, world: World, *, start_dim: Index = 1, end_dim: Index = -1) -> Layout | None:
+    return reshaped(input, _flattened(input, start_dim, end_dim), world)
 
 
 def _flattened(input: Layout, start: int | None, end: int | None) -> Target | None:
