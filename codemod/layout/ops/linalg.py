@@ -188,7 +188,7 @@ def cross(input: Layout, mat2: Layout, *ignored: Value) -> Layout:
 
 
 def transformed(input: Layout, dim: Dims, size: Callable[[Size], Size], world: World) -> Layout:
-    """Along the last dim in order; else in an order that the library chooses."""
+    """Along the last dims in order; else in an order that the library chooses."""
     found = positions(input, dim)
     if found is None:
         return by_backend(anonymous(), _FFT)
@@ -197,12 +197,8 @@ def transformed(input: Layout, dim: Dims, size: Callable[[Size], Size], world: W
     last = max(chosen)
     dims[last] = Dim(size(dims[last].size), ONE)
     result = sized(dims)
-    is_last = chosen == frozenset({len(dims) - 1}) or (input.is_contiguous and chosen == _behind(dims, len(chosen)))
+    is_last = input.is_contiguous and chosen == frozenset(range(len(dims) - len(chosen), len(dims)))
     return result if is_last and world is World.DEFAULT else by_backend(result, _FFT)
-
-
-def _behind(dims: list[Dim], count: int) -> frozenset[int]:
-    return frozenset(range(len(dims) - count, len(dims)))
 
 
 def _sizes(n: Value | None) -> Callable[[Size], Size]:

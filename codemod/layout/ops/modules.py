@@ -14,7 +14,7 @@ from codemod.layout.ops.nn import appended, image_norm, padded, shuffled, with_l
 from codemod.layout.ops.pointwise import pointwise, same_or_dense
 from codemod.layout.ops.reductions import positions, reduced
 from codemod.layout.ops.reshaped import reshaped
-from codemod.layout.ops.rule import Alias, Dims, Extent, Flag, Index, Outcome, Shape, op
+from codemod.layout.ops.rule import Alias, Dims, Extent, Flag, Index, Outcome, Shape, Text, op
 from codemod.layout.ops.undecided import by_backend, sized
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Size, product
 from codemod.layout.value import Number, Several, Value
@@ -114,21 +114,33 @@ def rms_norm(input: Layout) -> Outcome:
 
 
 @op(
-    *(f"torch.nn.{prefix}BatchNorm{count}d" for prefix in ("", "Lazy") for count in (1, 2, 3)),
-    *(
-        f"torch.nn.{name}"
-        for name in ("SyncBatchNorm", "GroupNorm", "LocalResponseNorm", "ChannelShuffle", "CrossMapLRN2d")
-    ),
+    *(f"torch.nn.{name}" for name in ("GroupNorm", "LocalResponseNorm", "ChannelShuffle", "CrossMapLRN2d")),
+    *(f"torch.nn.{name}" for name in ("SyncBatchNorm", "BatchNorm1d", "LazyBatchNorm1d")),
     examples=(
-        "nn.BatchNorm2d(image.shape[1])(image)",
         "nn.BatchNorm1d(x.shape[1]).eval()(x)",
         "nn.BatchNorm1d(m.shape[1]).eval()(m)",
         "nn.GroupNorm(1, image.shape[1])(image)",
-        "nn.BatchNorm3d(volume.shape[1])(volume)",
+        "nn.GroupNorm(1, x.shape[1])(x)",
     ),
 )
-def batch_norm(input: Layout, world: World) -> Layout:
+def group_norm(input: Layout, world: World) -> Layout:
     return image_norm(input, world)
+
+
+@op(
+    *(f"torch.nn.{name}" for name in ("BatchNorm2d", "LazyBatchNorm2d")),
+    examples=("nn.BatchNorm2d(image.shape[1])(image)", "nn.BatchNorm2d(image.shape[1]).eval()(image)"),
+)
+def batch_norm_2d(input: Layout, world: World) -> Layout:
+    return image_norm(input.of_rank(4), world)
+
+
+@op(
+    *(f"torch.nn.{name}" for name in ("BatchNorm3d", "LazyBatchNorm3d")),
+    examples=("nn.BatchNorm3d(volume.shape[1])(volume)", "nn.BatchNorm3d(volume.shape[1]).eval()(volume)"),
+)
+def batch_norm_3d(input: Layout, world: World) -> Layout:
+    return image_norm(input.of_rank(5), world)
 
 
 @op("torch.nn.Embedding", examples=("nn.Embedding(9, 4)(ids)", "nn.Embedding(9, 4, padding_idx=0)(ids[None])"))
@@ -195,16 +207,26 @@ def unflatten(input: Layout, *, dim: Index, unflattened_size: Shape) -> Layout |
     return viewed(layout, Target((*items[:at], *unflattened_size.items, *items[at + 1 :])))
 
 
+@op("torch.nn.Upsample", examples=("nn.Upsample(scale_factor=2)(image)", "nn.Upsample((3, 4), mode='bilinear')(image)"))
+def upsample(
+    input: Layout,
+    world: World,
+    *,
+    size: Value | None = None,
+    scale_factor: Value | None = None,
+    mode: Text = "nearest",
+) -> Outcome:
+    return nn.interpolate(input, size, scale_factor, mode, world=world)
+
+
 @op(
-    *(f"torch.nn.{name}" for name in ("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d")),
-    examples=(
-        "nn.Upsample(scale_factor=2)(image)",
-        "nn.Upsample((3, 4), mode='bilinear')(image)",
-        "nn.UpsamplingNearest2d(scale_factor=2)(image)",
-    ),
+    *(f"torch.nn.{name}" for name in ("UpsamplingNearest2d", "UpsamplingBilinear2d")),
+    examples=("nn.UpsamplingNearest2d(scale_factor=2)(image)", "nn.UpsamplingBilinear2d((3, 4))(image)"),
 )
-def upsample(input: Layout, world: World, *, size: Value | None = None, scale_factor: Value | None = None) -> Outcome:
-    return nn.interpolate(input, size, scale_factor, world=world)
+def upsample_2d(
+    input: Layout, world: World, *, size: Value | None = None, scale_factor: Value | None = None
+) -> Outcome:
+    return nn.interpolate(input, size, scale_factor, "bilinear", world=world)
 
 
 @op("torch.nn.PixelShuffle", examples=("nn.PixelShuffle(2)(image.new_ones(2, 8, 2, 3))",))
@@ -261,6 +283,11 @@ for _count, _input in ((1, "x"), (2, "image"), (3, "volume")):
 @op("torch.nn.CosineSimilarity", examples=("nn.CosineSimilarity(dim=-1)(x, y)",))
 def cosine_similarity(x1: Layout, x2: Layout, *, dim: Dims = (1,)) -> Layout:
     return reduced(x1, dim) if x1.sizes == x2.sizes else anonymous()
+
+
+@op("torch.nn.PairwiseDistance", examples=("nn.PairwiseDistance()(x, y)",))
+def pairwise_distance(x1: Layout, x2: Layout) -> Outcome:
+    return nn.pairwise_distance(x1, x2) if x1.sizes == x2.sizes else anonymous()
 
 
 _ORDER = "whether torch takes the fused path for inference"

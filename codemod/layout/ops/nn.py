@@ -8,11 +8,12 @@ from codemod.layout.layout import Dim, Layout, World, anonymous, restrided
 from codemod.layout.ops.lift import as_size
 from codemod.layout.ops.pointwise import broadcast, dense, pointwise
 from codemod.layout.ops.reductions import positions, reduced
-from codemod.layout.ops.rule import Dims, Extent, Flag, Index, Outcome, Shape, op
+from codemod.layout.ops.rule import Dims, Extent, Flag, Index, Outcome, Shape, Text, op
 from codemod.layout.ops.undecided import by_backend, image, sized
 from codemod.layout.ops.window import each_dim, quotient, resized, slid
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Size, product
 from codemod.layout.value import Constant, Number, Several, Value
+from codemod.layout.value import Shape as ShapeOfTensor
 
 _ATTENTION = "the attention backend that is chosen"
 
@@ -252,20 +253,18 @@ def affine_grid(theta: Layout, size: Shape, *ignored: Value) -> Layout:
 
 
 def shuffled(input: Layout, factor: Size, is_up: bool, world: World) -> Layout | None:
-    """(.., C, H, W): `factor` squared channels become pixels, or the other way round."""
-    found = positions(input, (-1, -2, -3))
-    if found is None:
+    """(N, C, H, W): `factor` squared channels become pixels, or the other way round."""
+    layout = input.of_rank(4)
+    if len(layout.dims) not in (3, 4):
         return None
-    channels = found[0].sizes[-3]
-    square = factor * factor
+    channels, square = layout.sizes[-3], factor * factor
     result = resized(
-        input,
+        layout,
         2,
         lambda size, i: size * factor if is_up else quotient(size, factor),
         quotient(channels, square) if is_up else channels * square,
     )
-    spatial = 2 if input.rank in (3, 4) else None
-    return None if result is None else image(result, [input], world, spatial=spatial)
+    return None if result is None else image(result, [input], world, spatial=2)
 
 
 @op(
@@ -298,12 +297,18 @@ def channel_shuffle(input: Layout, groups: Value, *, world: World) -> Layout:
         "F.interpolate(image, scale_factor=0.5)",
         "F.interpolate(image, size=image.shape[2:])",
         "F.interpolate(image, scale_factor=1.5, mode='nearest')",
+        "F.interpolate(image, None, 2, 'bilinear')",
     ),
 )
 def interpolate(
-    input: Layout, size: Value | None = None, scale_factor: Value | None = None, *ignored: Value, world: World
+    input: Layout,
+    size: Value | None = None,
+    scale_factor: Value | None = None,
+    mode: Text = "nearest",
+    *ignored: Value,
+    world: World,
 ) -> Layout | None:
-    layout = _of_spatial_rank(input, size if _is_given(size) else scale_factor)
+    layout = _of_spatial_rank(input, size if _is_given(size) else scale_factor, mode)
     if layout.rank is None:
         return image(anonymous(), [input], world, spatial=None)
     count = layout.rank - 2
@@ -322,11 +327,14 @@ def _is_given(value: Value | None) -> bool:
     return value is not None and value != Constant(None)
 
 
-def _of_spatial_rank(input: Layout, value: Value | None) -> Layout:
-    """A tuple of sizes tells the rank."""
-    items = getattr(value, "items", None)
-    is_told = input.rank is None and isinstance(value, Several) and isinstance(items, tuple)
-    return input.of_rank(len(items) + 2) if is_told and items else input
+_RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+
+
+def _of_spatial_rank(input: Layout, value: Value | None, mode: Text) -> Layout:
+    """The mode, or a tuple of sizes, tells the rank."""
+    if mode in _RANKS:
+        return input.of_rank(_RANKS[mode])
+    return input.of_rank(len(value.items) + 2) if isinstance(value, Several | ShapeOfTensor) else input
 
 
 def _scaled(size: Size, factor: Value | None, i: int) -> Size:
@@ -341,6 +349,15 @@ def _scaled(size: Size, factor: Value | None, i: int) -> Size:
             return quotient(size, Size.of(int(1 / number)))
         case _:
             return UNKNOWN
+
+
+@op(
+    "torch.nn.functional.upsample_nearest",
+    "torch.nn.functional.upsample_bilinear",
+    examples=("F.upsample_nearest(image, scale_factor=2)", "F.upsample_bilinear(image, (3, 4))"),
+)
+def upsample(input: Layout, world: World, size: Value | None = None, scale_factor: Value | None = None) -> Outcome:
+    return interpolate(input, size, scale_factor, world=world)
 
 
 @op(

@@ -60,7 +60,7 @@ def image(
         answers = {is_channels_last(given) for given in inputs}
         if answers == {Answer.NO}:
             return plain
-        if Answer.YES in answers and result.rank is not None and spatial in (2, 3):
+        if Answer.YES in answers and result.rank is not None and spatial == 2:
             return channels_last(result)
     if spatial is None or len(plain.dims) != len(result.dims):
         return _open(plain, MEMORY_FORMAT)

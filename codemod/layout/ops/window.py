@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from codemod.layout.layout import Dim, Layout
 from codemod.layout.ops.lift import as_size
-from codemod.layout.ops.reductions import positions
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size
 from codemod.layout.value import Constant, Number, Several, Shape, Value
 
@@ -70,14 +69,12 @@ def resized(
 ) -> Layout | None:
     """`input` with its last `count` dims changed, and the channels before them; its strides mean nothing.
 
-    None where these dims are not told apart.
+    One of unknown rank is taken for a batch; None for one that has too few dims.
     """
-    if input.rank is not None and input.rank <= count:
+    layout = input.of_rank(count + 2)
+    if len(layout.dims) not in (count + 1, count + 2):
         return None
-    found = positions(input, tuple(range(-count - 1, 0)))
-    if found is None:
-        return None
-    dims = list(found[0].dims)
+    dims = list(layout.dims)
     start = len(dims) - count
     for i in range(count):
         dims[start + i] = Dim(change(dims[start + i].size, i), ZERO)
