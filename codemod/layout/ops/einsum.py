@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codemod.layout.layout import Dim, Layout, World, restrided
-from codemod.layout.ops.pointwise import pointwise
 from codemod.layout.ops.rule import Text, op
 from codemod.layout.ops.undecided import by_backend, sized
 from codemod.layout.size import ONE, UNKNOWN, Answer, Size, equal
@@ -128,9 +127,9 @@ def _pair(left: Operand, right: Operand, output: tuple[str, ...], world: World) 
     left, right = (_summed(one, other, output) for one, other in ((left, right), (right, left)))
     shared = [letter for letter in left.letters if letter in right.letters]
     contracted = [letter for letter in shared if letter not in output]
-    multiplied = [operand.arranged(output) for operand in (left, right)]
+    multiplied = _multiplied(left, right, output)
     if not contracted:
-        return pointwise(*multiplied) if all(operand.is_contiguous for operand in multiplied) else None
+        return multiplied
     batch, rows, columns = _divided(left, right, output)
     if rows and columns and output.index(columns[-1]) < output.index(rows[0]):
         return None  # newer versions swap the operands here, so that the result is in order
@@ -143,7 +142,20 @@ def _pair(left: Operand, right: Operand, output: tuple[str, ...], world: World) 
         return None  # as above, once a letter has size 1
     if any(_is_above_one(left.dim(letter).size) for letter in contracted):
         return product
-    return product if product.is_contiguous and all(operand.is_contiguous for operand in multiplied) else None
+    return product if product.is_contiguous and multiplied is not None else None
+
+
+def _multiplied(left: Operand, right: Operand, output: tuple[str, ...]) -> Layout | None:
+    """The contiguous product of contiguous operands that share all letters but the last of each.
+
+    A letter of size 1 may carry one that stands before it past one that stands behind it.
+    """
+    operands = [operand.arranged(output) for operand in (left, right)]
+    is_shared = [letter in left.letters and letter in right.letters for letter in output]
+    if not all(operand.is_contiguous for operand in operands) or not all(is_shared[:-2]):
+        return None
+    sizes = [_size(letter, (left, right)) for letter in output]
+    return None if ONE in sizes else sized(sizes)
 
 
 def _summed(operand: Operand, other: Operand, output: tuple[str, ...]) -> Operand:
