@@ -1,7 +1,7 @@
 """Convolutions and pools, as functions and as modules.
 
 With two or three spatial dims the result is contiguous or channels_last.  `conv1d` computes on an image of height 1:
-contiguous, unless its one input channel can be taken for channels_last.  Pools of one dim keep the order of a
+contiguous, unless one channel or one position can be taken for channels_last.  Pools of one dim keep the order of a
 transposed input.
 """
 
@@ -28,9 +28,19 @@ def convolved(
     result = resized(inputs[0], count, change, channels)
     if result is None:
         return None
-    if count == 1 and (world is World.DEFAULT or (taken.constant or 0) > 1):
+    if count == 1 and (world is World.DEFAULT or (_is_above_one(taken) and not _grows(inputs[0], change))):
         return sized(result.dims)
     return image(result, inputs, world, spatial=count)
+
+
+def _is_above_one(size: Size) -> bool:
+    return size.constant is not None and size.constant > 1
+
+
+def _grows(input: Layout, change: Change) -> bool:
+    """Can one position become several?  One position, like one channel, may be taken for channels_last."""
+    length = change(ONE, 0).constant
+    return not _is_above_one(input.dims[-1].size) and (length is None or length > 1)
 
 
 def _convolution(count: int) -> Callable[..., Outcome]:

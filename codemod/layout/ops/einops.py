@@ -195,7 +195,7 @@ def rearrange(tensor: Layout, world: World, pattern: Text, **lengths: Size) -> L
     examples=(
         "einops.repeat(x, 'b n d -> b r n d', r=3)",
         "einops.repeat(x, 'b n d -> b n d 3')",
-        "einops.repeat(m, 'h w -> (h 2) (w 2)')",
+        "einops.repeat(m.new_ones(3, 4), 'h w -> (h 2) (w 2)')",
         "einops.repeat(x, 'b n d -> b n (d r)', r=1)",
     ),
 )
