@@ -115,7 +115,7 @@ def _split(tensor: Layout, groups: Sequence[Group], lengths: Lengths) -> Axes | 
         return None
     found = Layout(tuple(dims))
     ellipsis = tuple(name for name in names if name[0] == ".")
-    return Axes(names, restrided(found) if layout.is_contiguous else found, ellipsis)
+    return Axes(names, restrided(found) if tensor.is_contiguous else found, ellipsis)
 
 
 def _parts(group: Group, dim: Dim, lengths: Lengths) -> list[Dim] | None:

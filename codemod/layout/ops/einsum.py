@@ -104,7 +104,7 @@ def _spelled(text: str, layout: Layout) -> Operand | None:
     front, ellipsis, back = text.partition("...")
     named = len(front) + len(back)
     if not ellipsis:
-        layout = layout.of_rank(named)
+        layout = restrided(layout.of_rank(named)) if layout.is_contiguous else layout.of_rank(named)
     if layout.rank is None or layout.rank < named or (layout.rank > named and not ellipsis):
         return None
     dots = tuple(f".{i}" for i in range(layout.rank - named, 0, -1))
