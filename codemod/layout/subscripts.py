@@ -100,7 +100,7 @@ def _index_tensor(value: Tensor, keys: list[Item | Value], node: ast.Subscript, 
     outcomes = [index(value.layout(world), tuple(_item(key, world, place) for key in keys)) for world in World]
     layouts = [outcome[0] if outcome else None for outcome in outcomes]
     alias = outcomes[0][1] if outcomes[0] else Alias.MAYBE
-    return combine(Rule((), index, (), alias, ()), layouts[0], layouts[1], value, [value], place)
+    return combine(Rule((), lambda: None, (), alias), layouts[0], layouts[1], value, [value], place)
 
 
 def _as_index(key: Item | Value) -> Item | Value:

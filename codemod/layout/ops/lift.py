@@ -95,6 +95,8 @@ def bind(
     bound: dict[str, Value] = {}
     rest = list(positional)
     for parameter in parameters:
+        if parameter.is_rest:
+            rest = []
         if parameter.is_keyword_only or not rest or parameter.kind == "World":
             continue
         if parameter.kind in ("Indices", "Shape") and not _is_sequence(rest[0]):
@@ -166,7 +168,7 @@ def _ask(rule: Rule, bound: Namespace[str, Value], world: World, place: Place) -
             arguments[parameter.name] = world
         elif parameter.name in bound:
             arguments[parameter.name] = _convert(bound[parameter.name], parameter, world, place)
-        elif parameter.default is REQUIRED:
+        elif parameter.default is REQUIRED and not parameter.is_rest:
             return None
     return rule.function(**arguments)
 

@@ -14,6 +14,7 @@ say by their annotation what they need to be:
     Value           the abstract value as it is
     World           under which assumption the layouts hold
 
+Keywords that the rule does not name change nothing, and neither do positions behind `*ignored`.
 An argument that the call leaves out has the parameter's default, which should be torch's.
 
 UNKNOWN as a size or stride in the answer becomes a fresh symbol, as does a pack without owner.  None as the answer is
@@ -83,6 +84,8 @@ class Parameter:
     """The annotation, as written."""
     default: object
     is_keyword_only: bool
+    is_rest: bool = False
+    """`*ignored`: takes whatever else is given by position, and is not passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,8 @@ class Rule:
     names: tuple[str, ...]
     function: Callable[..., Outcome]
     parameters: tuple[Parameter, ...]
-    alias: Alias
-    examples: tuple[str, ...]
+    alias: Alias = Alias.NEVER
+    examples: tuple[str, ...] = ()
     """Python expressions over tensors `x`, `y`, `z`, `image` (4-d) and modules, that the tests run on real torch."""
 
 
@@ -133,6 +136,7 @@ def _parameters(function: Callable[..., Outcome]) -> tuple[Parameter, ...]:
             str(parameter.annotation),
             parameter.default,
             parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+            parameter.kind is inspect.Parameter.VAR_POSITIONAL,
         )
         for parameter in inspect.signature(function).parameters.values()
     )

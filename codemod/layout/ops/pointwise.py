@@ -1,0 +1,272 @@
+"""Elementwise ops: the result is dense, in the memory order of the operands.
+
+Source: aten/src/ATen/TensorIterator.cpp, reorder_dimensions and allocate_or_resize_outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from codemod.layout.layout import Dim, Layout, Pack, anonymous, restrided, stride_atom
+from codemod.layout.ops.rule import Alias, op
+from codemod.layout.origin import Origin, OriginKind
+from codemod.layout.size import ONE, UNKNOWN, ZERO, Answer, Size, is_less
+from codemod.layout.value import Value
+
+
+def pointwise(*operands: Layout) -> Layout:
+    """The result's layout for operands that broadcast against each other."""
+    tensors = [operand for operand in operands if operand.dims]
+    if not tensors:
+        return Layout(())
+    shape = broadcast(tensors)
+    if shape is None:
+        return _unsized(tensors)
+    if all(tensor.is_contiguous for tensor in tensors):
+        return restrided(shape)
+    leader = _leader(tensors, shape)
+    if leader is None:
+        return _open(shape, tensors)
+    ordered = dense(leader)
+    return ordered if ordered is not None else _open(_resized(leader, shape), tensors)
+
+
+def dense(layout: Layout) -> Layout | None:
+    """The gapless layout in the same order in memory; None where the order is not known."""
+    if layout.is_mergeable:
+        return restrided(layout)
+    order = memory_order(layout)
+    if order is None or any(dim.pack and not dim.pack.merged for dim in layout.dims):
+        return None
+    stride, dims = ONE, list(layout.dims)
+    for i in reversed(order):
+        dims[i] = replace(layout.dims[i], stride=stride)
+        stride = stride * layout.dims[i].size
+    return Layout(tuple(dims))
+
+
+def memory_order(layout: Layout) -> list[int] | None:
+    """Positions of the dims, outermost in memory first, as TensorIterator sorts them."""
+    order: list[int] = []
+    for i in range(len(layout.dims)):
+        at = len(order)
+        for j in range(len(order) - 1, -1, -1):
+            swap = _is_inner(layout.dims[order[j]], layout.dims[i])
+            if swap is Answer.MAYBE:
+                return None
+            if swap is Answer.YES:
+                at = j
+            elif not _is_free(layout.dims[order[j]]) and not _is_free(layout.dims[i]):
+                break
+        order.insert(at, i)
+    return order
+
+
+def _is_free(dim: Dim) -> bool:
+    """A dim whose place in memory order nothing fixes."""
+    return dim.size == ONE or dim.stride == ZERO
+
+
+def _is_inner(outer: Dim, inner: Dim) -> Answer:
+    """Must the two change places, since the first has the smaller stride?"""
+    if _is_free(outer) or _is_free(inner):
+        return Answer.NO
+    if outer.stride == inner.stride:
+        return Answer.MAYBE
+    return is_less(outer.stride, inner.stride)
+
+
+def _unsized(tensors: Sequence[Layout]) -> Layout:
+    if all(tensor.is_contiguous for tensor in tensors):
+        return anonymous()
+    origins = _origins(tensors)
+    return Layout((Dim(UNKNOWN, stride_atom("", -1, origins), Pack("", origins=origins)),))
+
+
+def _origins(tensors: Sequence[Layout]) -> tuple[Origin, ...]:
+    found = dict.fromkeys(origin for tensor in tensors for origin in tensor.origins)
+    return tuple(found) or (Origin(OriginKind.UNKNOWN, "the order in memory of several operands"),)
+
+
+def _open(shape: Layout, tensors: Sequence[Layout]) -> Layout:
+    """Of unknown order; what can be merged in the first operand can be merged in the result."""
+    origins = _origins(tensors)
+    runs = _runs(shape)
+    dims = list(shape.dims)
+    for run in runs:
+        stride = stride_atom("", run[-1], origins)
+        for i in reversed(run):
+            pack = dims[i].pack
+            dims[i] = Dim(dims[i].size, stride, replace(pack, origins=origins) if pack else None)
+            stride = stride * dims[i].size
+    return Layout(tuple(dims))
+
+
+def _runs(layout: Layout) -> list[list[int]]:
+    """Positions of adjacent dims that can be merged, together."""
+    runs: list[list[int]] = []
+    last: Dim | None = None
+    for i, dim in enumerate(layout.dims):
+        if last is not None and _merges(last, dim):
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+        last = dim
+    return runs
+
+
+def _merges(left: Dim, right: Dim) -> bool:
+    if left.stride.terms is None or right.stride.terms is None or left.stride == ZERO:
+        return False
+    return left.stride == right.size * right.stride and (right.pack is None or right.pack.merged)
+
+
+def _leader(tensors: Sequence[Layout], shape: Layout) -> Layout | None:
+    """The first operand, where it has the full shape and so decides the order alone."""
+    first = tensors[0]
+    if first.sizes == shape.sizes:
+        return first
+    if len([dim for dim in first.dims if dim.size != ONE]) <= 1 and len(tensors) > 1:
+        return _leader(tensors[1:], shape)
+    return None
+
+
+def _resized(leader: Layout, shape: Layout) -> Layout:
+    return Layout(tuple(replace(dim, size=sized.size) for dim, sized in zip(leader.dims, shape.dims, strict=True)))
+
+
+def broadcast(tensors: Sequence[Layout]) -> Layout | None:
+    """Sizes of the result (strides mean nothing); None where not even the rank is known.
+
+    Where two symbols meet they are taken to be the same number: only a size of 1 could make them differ.
+    """
+    shape = tensors[0]
+    for other in tensors[1:]:
+        joined = _broadcast(shape, other)
+        if joined is None:
+            return None
+        shape = joined
+    return shape
+
+
+def _broadcast(left: Layout, right: Layout) -> Layout | None:
+    if left.sizes == right.sizes:
+        return left
+    if len(right.dims) > len(left.dims):
+        left, right = right, left
+    if right.pack_at is not None or (left.pack_at is not None and len(left.dims) - left.pack_at - 1 < len(right.dims)):
+        return None
+    offset = len(left.dims) - len(right.dims)
+    dims = list(left.dims)
+    for i, dim in enumerate(right.dims, start=offset):
+        if dims[i].size == ONE:
+            dims[i] = dim
+    return Layout(tuple(dims))
+
+
+_UNARY = (
+    "abs", "absolute", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "clamp",
+    "clamp_max", "clamp_min", "clip", "cos", "cosh", "deg2rad", "digamma", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expm1", "fix", "floor", "frac", "i0", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "lgamma",
+    "log", "log10", "log1p", "log2", "logical_not", "logit", "nan_to_num", "neg", "negative", "positive", "rad2deg",
+    "reciprocal", "relu", "round", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
+    "square", "tan", "tanh", "trunc",
+)  # fmt: skip
+_ACTIVATIONS = (
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",
+    "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
+    "threshold",
+)  # fmt: skip
+
+
+@op(
+    *(name for unary in _UNARY for name in (f".{unary}", f"torch.{unary}")),
+    *(f"torch.nn.functional.{name}" for name in _ACTIVATIONS),
+    "torch.special.expit",
+    examples=("x.neg()", "torch.relu(x)", "F.gelu(x)", "F.leaky_relu(x, 0.2)", "image.clamp(0, 1)", "torch.sqrt(x)"),
+)
+def unary(input: Layout, *ignored: Value) -> Layout:
+    return pointwise(input)
+
+
+_BINARY = (
+    "add", "arctan2", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "copysign", "div", "divide", "eq", "float_power", "floor_divide", "fmax", "fmin", "fmod", "ge", "greater",
+    "greater_equal", "gt", "heaviside", "hypot", "isclose", "ldexp", "le", "less", "less_equal", "logaddexp",
+    "logical_and", "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "multiply", "ne", "nextafter",
+    "not_equal", "pow", "remainder", "sub", "subtract", "true_divide", "xlogy",
+)  # fmt: skip
+
+
+@op(
+    *(name for binary in _BINARY for name in (f".{binary}", f"torch.{binary}")),
+    "torch.complex",
+    "torch.polar",
+    examples=("x + y", "x.mul(2.0)", "torch.maximum(x, y)", "x.div(v)", "torch.eq(x, 1)"),
+)
+def binary(input: Layout, mat2: Layout, *ignored: Value) -> Layout:
+    return pointwise(input, mat2)
+
+
+@op(".where", "torch.where", examples=("torch.where(mask, x, y)", "torch.where(mask, x, 0.0)"))
+def where(condition: Layout, input: Layout, mat2: Layout) -> Layout:
+    return pointwise(condition, input, mat2)
+
+
+@op(
+    ".lerp",
+    "torch.lerp",
+    ".addcmul",
+    "torch.addcmul",
+    ".addcdiv",
+    "torch.addcdiv",
+    examples=("torch.lerp(x, y, 0.5)", "x.addcmul(y, z)"),
+)
+def ternary(input: Layout, end: Layout, weight: Layout) -> Layout:
+    return pointwise(input, end, weight)
+
+
+_DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
+
+
+@op(
+    *(f"torch.nn.functional.{name}" for name in _DROPOUTS),
+    "torch.dropout",
+    alias=Alias.MAYBE,
+    examples=("F.dropout(x, 0.5, True)", "F.dropout(x, 0.5, False)"),
+)
+def dropout(input: Layout, *ignored: Value) -> Layout:
+    return same_or_dense(input)
+
+
+def same_or_dense(input: Layout) -> Layout:
+    """The same tensor or a copy without gaps: what holds of both."""
+    copy = dense(input)
+    if copy is not None and copy.strides == input.strides:
+        return input
+    return _open(input, [input])
+
+
+_INPLACE = (
+    "abs_", "add_", "addcdiv_", "addcmul_", "bernoulli_", "ceil_", "clamp_", "clamp_max_", "clamp_min_", "copy_",
+    "cos_", "div_", "exp_", "exponential_", "fill_", "fill_diagonal_", "floor_", "index_add_", "index_copy_",
+    "index_fill_", "lerp_", "log_", "masked_fill_", "masked_scatter_", "mul_", "neg_", "normal_", "pow_", "random_",
+    "reciprocal_", "relu_", "round_", "rsqrt_", "scatter_", "scatter_add_", "sigmoid_", "sin_", "sqrt_", "square_",
+    "sub_", "tanh_", "tril_", "triu_", "trunc_", "uniform_", "zero_",
+)  # fmt: skip
+
+
+@op(
+    *(f".{name}" for name in _INPLACE),
+    alias=Alias.ALWAYS,
+    examples=("x.add_(1)", "x.mul_(y)", "x.zero_()"),
+)
+def inplace(input: Layout, *ignored: Value) -> Layout:
+    return input
+
+
+def size_of(layout: Layout, dim: int) -> Size:
+    """Size of torch dim `dim`; UNKNOWN where it is hidden."""
+    i = layout.index(dim)
+    return UNKNOWN if i is None else layout.dims[i].size
