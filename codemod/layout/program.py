@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import cast
 
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
@@ -346,9 +347,9 @@ _LEAVES = frozenset({type(None), str, int, ast.Name, ast.Constant, ast.Load, ast
 
 
 @cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+def _fields(kind: Hashable) -> tuple[str, ...]:
     """The fields in which nodes of interest can be."""
-    return tuple(name for name in kind._fields if name not in _PLAIN)
+    return tuple(name for name in cast(type[ast.AST], kind)._fields if name not in _PLAIN)
 
 
 _PLAIN = frozenset(

@@ -10,7 +10,7 @@ from itertools import product as combinations
 
 from codemod.finding import Reason
 from codemod.layout.layout import Dim, Layout, Pack, World, stride_atom, unknown
-from codemod.layout.ops.rule import REQUIRED, Alias, Fields, Outcome, Parameter, Parts, Rule
+from codemod.layout.ops.rule import REQUIRED, Alias, AnyNumber, Fields, Outcome, Parameter, Parts, Rule
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.size import UNKNOWN, Atom, Size
 from codemod.layout.value import (
@@ -218,7 +218,7 @@ def as_layouts(value: Value, world: World, place: Place) -> tuple[Layout, ...] |
         case Mapping(items):
             return tuple(as_layout(item, world, place) for _, item in items)
         case Repeated(item) if isinstance(item, Tensor):
-            return (item.layout(world),) * 2
+            return AnyNumber((item.layout(world),))
         case _:
             return None
 
@@ -295,7 +295,7 @@ def combine(
     """The value of what a rule said in both worlds; `source` is the tensor that the result may share storage with."""
     match default, other:
         case (Size(), _):
-            return Number(default if default.terms is not None else Size.of(Atom(place.key)))  # type: ignore[union-attr]
+            return Number(default if default.terms is not None else Size.of(Atom(place.key)))
         case (Target(items), _):
             return Shape(items)
         case (Parts(layout, size, dim), Parts(free, _, _)):

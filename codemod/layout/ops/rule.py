@@ -31,12 +31,21 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
+from typing import TypeVar
 
 from codemod.layout.layout import Layout
 from codemod.layout.size import Size
 from codemod.layout.viewable import Target
 
 Layouts = tuple[Layout, ...] | None
+
+
+class AnyNumber(tuple[Layout, ...]):
+    """The Layouts of a list of unknown length, which stand for all of its elements."""
+
+    __slots__ = ()
+
+
 Index = int | None
 Indices = tuple[int, ...] | None
 Dims = tuple[int, ...] | None
@@ -101,15 +110,16 @@ class Rule:
 _DECLARED: dict[str, Rule] = {}
 
 
-def op(
-    *names: str, alias: Alias = Alias.NEVER, examples: tuple[str, ...] = ()
-) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+F = TypeVar("F", bound=Callable[..., Outcome])
+
+
+def op(*names: str, alias: Alias = Alias.NEVER, examples: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Declare the rule of an op.  `.view` is a tensor method; other names are import paths.
 
     The keyword-only parameters of a `torch.nn` module's rule are those of its constructor, in torch's order.
     """
 
-    def declare(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    def declare(function: F) -> F:
         rule = Rule(names, function, _parameters(function), alias, examples)
         for name in names:
             if name in _DECLARED:

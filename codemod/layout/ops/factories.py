@@ -1,0 +1,80 @@
+"""Ops that make a tensor out of sizes or plain values: contiguous."""
+
+from __future__ import annotations
+
+from codemod.layout.layout import Dim, Layout, Pack, anonymous, contiguous, restrided
+from codemod.layout.ops.rule import Extent, Shape, op
+from codemod.layout.size import UNKNOWN, ZERO, Size
+from codemod.layout.value import Number, Several, Value
+
+
+def _filled(shape: Shape) -> Layout:
+    if shape is None or any(isinstance(item, Size) and item.terms is None for item in shape.items):
+        return anonymous()
+    return restrided(
+        Layout(tuple(Dim(Size.of(i.atom), ZERO, i) if isinstance(i, Pack) else Dim(i, ZERO) for i in shape.items))
+    )
+
+
+@op(
+    *(f"torch.{name}" for name in ("zeros", "ones", "empty", "rand", "randn")),
+    "torch.Tensor",
+    "torch.FloatTensor",
+    "torch.LongTensor",
+    examples=("torch.zeros(2, 3)", "torch.empty((2, 3))", "torch.rand(x.shape)"),
+)
+def zeros(shape: Shape) -> Layout:
+    return _filled(shape)
+
+
+@op("torch.full", examples=("torch.full((2, 3), 1.0)",))
+def full(shape: Shape, fill_value: Value) -> Layout:
+    return _filled(shape)
+
+
+@op(*(f".new_{name}" for name in ("zeros", "ones", "empty")), examples=("x.new_zeros(2, 3)", "x.new_empty((4, 5))"))
+def new_zeros(input: Layout, shape: Shape) -> Layout:
+    return _filled(shape)
+
+
+@op(".new_full", examples=("x.new_full((2, 3), 1.0)",))
+def new_full(input: Layout, shape: Shape, fill_value: Value) -> Layout:
+    return _filled(shape)
+
+
+@op("torch.randint", examples=("torch.randint(0, 5, (2, 3))", "torch.randint(5, (2, 3))"))
+def randint(low: Value, high: Value, size: Value | None = None) -> Layout:
+    found = high if size is None else size
+    if isinstance(found, Several) and all(isinstance(item, Number) for item in found.items):
+        return contiguous([item.size for item in found.items if isinstance(item, Number)])
+    return anonymous()
+
+
+@op(
+    "torch.arange",
+    "torch.range",
+    "torch.randperm",
+    "torch.linspace",
+    "torch.logspace",
+    examples=("torch.arange(5)", "torch.linspace(0, 1, 7)"),
+)
+def arange(start: Extent, end: Extent = UNKNOWN, *ignored: Value) -> Layout:
+    return contiguous([UNKNOWN])
+
+
+@op("torch.eye", examples=("torch.eye(3)", "torch.eye(3, 4)"))
+def eye(n: Extent, m: Extent = UNKNOWN) -> Layout:
+    if n.terms is None:
+        return anonymous()
+    return contiguous([n, n if m.terms is None else m])
+
+
+@op("torch.bernoulli", ".bernoulli", "torch.multinomial", ".multinomial", "torch.normal")
+def drawn(input: Layout, *ignored: Value) -> Layout:
+    return anonymous()
+
+
+@op("torch.tensor", examples=("torch.tensor([1, 2, 3])",))
+def tensor(data: Value) -> Layout | None:
+    """Of numbers and lists; an array's strides would be kept."""
+    return anonymous() if isinstance(data, Several | Number) else None
