@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import cast
 
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
@@ -168,7 +167,7 @@ class _Surveyor:
                 self._see_stored(node, routine)  # type: ignore[arg-type]
             elif kind is ast.Yield or kind is ast.YieldFrom:
                 self.generators.add(id(routine.node))
-            for name in _fields(kind):
+            for name in _fields(kind.__name__):
                 child = getattr(node, name)
                 if type(child) is list:
                     stack += [(c, routine, owner, is_guarded) for c in child if type(c) not in _LEAVES]
@@ -347,9 +346,9 @@ _LEAVES = frozenset({type(None), str, int, ast.Name, ast.Constant, ast.Load, ast
 
 
 @cache
-def _fields(kind: Hashable) -> tuple[str, ...]:
+def _fields(kind: str) -> tuple[str, ...]:
     """The fields in which nodes of interest can be."""
-    return tuple(name for name in cast(type[ast.AST], kind)._fields if name not in _PLAIN)
+    return tuple(name for name in getattr(ast, kind)._fields if name not in _PLAIN)
 
 
 _PLAIN = frozenset(

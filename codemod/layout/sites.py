@@ -12,6 +12,7 @@ from codemod.layout.layout import Layout, World
 from codemod.layout.layout import unknown as unknown_layout
 from codemod.layout.op_call import Observation
 from codemod.layout.ops.lift import Place, as_index, as_target, combine, lift
+from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
 from codemod.layout.size import INFER, AtomKind, Size
@@ -164,20 +165,19 @@ def _view(
     names = _names(frame) if not frame.callers and _begins_fixed(target) else ()
     _note(node, receiver, positional, keywords, frame, target, judgements, is_shape, names)
     layouts = [
-        _result(layout, target, judgement, place)
-        for layout, judgement in zip((tensor.default, tensor.any), judgements, strict=True)
+        _result(layout, target, judgement, world, place)
+        for layout, judgement, world in zip((tensor.default, tensor.any), judgements, World, strict=True)
     ]
     value = combine(_VIEW, layouts[0], layouts[1], tensor, [tensor], place)
     return replace(value, views=value.views | {id(node)}) if isinstance(value, Tensor) else value
 
 
-def _result(layout: Layout, target: Target | None, judgement: Judgement, place: Place) -> Layout | None:
+def _result(layout: Layout, target: Target | None, judgement: Judgement, world: World, place: Place) -> Layout | None:
     """Of a view that was accepted; where it is refused, of the copy that takes its place."""
     if target is None:
         return unknown_layout(place.key, world=World.DEFAULT) if layout.is_contiguous else None
     if judgement.legality is Legality.REFUSED:
-        outcome = rules()[".reshape"].function(layout, target)
-        return outcome if isinstance(outcome, Layout) else None
+        return reshaped(layout, target, world)
     return viewed(layout, target)
 
 
