@@ -74,3 +74,5 @@ class Finding:
     rewrites: tuple[Rewrite, ...] = field(default=())
     replacement: str | None = None
     """The whole call expression after the rewrite; filled in by the edit, None where nothing is rewritten."""
+    cell: int | None = None
+    """Number of the notebook cell that the lines count in, from 1; None outside of notebooks."""

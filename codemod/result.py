@@ -37,6 +37,8 @@ class FileResult:
     errors: tuple[FileError, ...] = ()
     unused_suppressions: tuple[int, ...] = ()
     """Lines whose suppression comment suppresses nothing."""
+    lines: tuple[tuple[int, int, str], ...] = ()
+    """(cell or 0, line, text) of the lines that a report shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import libcst as cst
@@ -26,7 +26,7 @@ class Example:
     after: str | None = None
     verdict: str | None = None
     """Verdict expected at the last site of `before`; None: not claimed."""
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     check: str | None = None
 
 

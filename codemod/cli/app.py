@@ -1,0 +1,46 @@
+"""The command line: `torch-codemod`."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+import codemod
+from codemod.cli import rules, run
+
+app = typer.Typer(
+    name="torch-codemod",
+    help="Rewrite unsafe .view() calls, hard-coded sizes and huge bmm batches in PyTorch code.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run")(run.run)
+app.command("rules")(rules.rules)
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"torch-codemod {codemod.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Console script."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted; every file is either old or new", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)

@@ -1,0 +1,148 @@
+"""One file: read, analyse, decide, edit."""
+
+from __future__ import annotations
+
+import ast
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pathspec import GitIgnoreSpec
+
+from codemod.edit.apply import apply
+from codemod.edit.helper_file import helper_change, helper_for
+from codemod.finding import Action, Finding
+from codemod.layout.analyse import analyse
+from codemod.registry import transforms
+from codemod.result import FileChange, FileError, FileResult
+from codemod.settings import Settings
+from codemod.sources.notebook import Notebook, decode_notebook
+from codemod.sources.source import Source, decode, read
+from codemod.syntax.deep import with_deep_stack
+from codemod.syntax.parse import Syntax, gc_paused, parse
+from codemod.syntax.suppress import suppressions
+from codemod.transform import Transform
+
+_CANDIDATE = re.compile(
+    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim\s*\(|\.reshape\(\s*[1-9]"
+    rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])|out\s*="
+    rb"|torch-codemod:"
+)
+"""A file without any of these holds nothing to decide."""
+
+
+def process(path: str, settings: Settings) -> FileResult:
+    """What the file at `path` holds and what it would become; writes nothing."""
+    source = read(path)
+    if isinstance(source, FileError):
+        return FileResult(path, errors=(source,))
+    return process_raw(path, source.raw, settings)
+
+
+def process_raw(path: str, raw: bytes, settings: Settings) -> FileResult:
+    """As `process`, for bytes that are already read."""
+    if not _CANDIDATE.search(raw):
+        return FileResult(path)
+    with gc_paused():
+        try:
+            return with_deep_stack(lambda: _process(path, raw, settings))
+        except Exception as error:
+            why = f"internal error ({type(error).__name__}: {error}); left unchanged, please report it"
+            return FileResult(path, errors=(FileError(path, why, traceback=traceback.format_exc()),))
+
+
+def _process(path: str, raw: bytes, settings: Settings) -> FileResult:
+    if path.endswith(".ipynb"):
+        notebook = decode_notebook(path, raw)
+        if isinstance(notebook, FileError):
+            return FileResult(path, errors=(notebook,))
+        return _process_source(notebook.source, raw, settings, notebook.encode, notebook)
+    source = decode(path, raw)
+    if isinstance(source, FileError):
+        return FileResult(path, errors=(source,))
+    return _process_source(source, raw, settings, source.encode, None)
+
+
+def _process_source(
+    source: Source, raw: bytes, settings: Settings, encode: Callable[[str], bytes], notebook: Notebook | None
+) -> FileResult:
+    syntax = parse(source)
+    if isinstance(syntax, FileError):
+        return FileResult(source.path, errors=(syntax,))
+    selected = _selected(source.path, settings)
+    decided, unused = _unsuppressed(_decide(syntax, selected, settings), syntax)
+    helper = helper_for(source.path)
+    edited = apply(syntax, decided, transforms(), helper.module)
+    change = FileChange(source.path, raw, encode(edited.text)) if edited.text != syntax.text else None
+    extra = helper_change(helper) if edited.needs_helper else None
+    if isinstance(extra, FileError):
+        return FileResult(source.path, errors=(extra,))
+    findings = tuple(_placed(finding, notebook) for finding in edited.findings)
+    lines = _lines(syntax, edited.findings, notebook)
+    return FileResult(source.path, findings, change, extra, unused_suppressions=unused, lines=lines)
+
+
+def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
+    ignored = {
+        name
+        for pattern, names in settings.per_file_ignores
+        if GitIgnoreSpec.from_lines([pattern]).match_file(path.lstrip("./"))
+        for name in names
+    }
+    return {name: t for name, t in transforms().items() if settings.is_selected(name) and name not in ignored}
+
+
+def _decide(syntax: Syntax, selected: Mapping[str, Transform], settings: Settings) -> list[tuple[Finding, ast.Call]]:
+    """Every finding with its call; of two rewrites that clash at one call the first transform's stands."""
+    decided = []
+    for call in analyse(syntax):
+        for transform in selected.values():
+            if call.operation in transform.operations:
+                finding = transform.decide(call, settings)
+                if finding is not None:
+                    decided.append((finding, call.node))
+    return decided
+
+
+def _unsuppressed(
+    decided: list[tuple[Finding, ast.Call]], syntax: Syntax
+) -> tuple[list[tuple[Finding, ast.Call]], tuple[int, ...]]:
+    """The findings with those kept that a comment suppresses, and the lines of the comments that suppress none."""
+    comments = suppressions(syntax)
+    if not comments.comments:
+        return decided, ()
+    kept, used = [], set()
+    for finding, call in decided:
+        line = None
+        if finding.action is not Action.KEEP:
+            line = comments.covers(finding.span.line, finding.span.end_line, finding.transform)
+        if line is not None:
+            used.add(line)
+            finding = replace(finding, action=Action.KEEP, rewrites=())
+        kept.append((finding, call))
+    return kept, comments.unused(used)
+
+
+def _placed(finding: Finding, notebook: Notebook | None) -> Finding:
+    """In a notebook the lines count within the cell."""
+    if notebook is None:
+        return finding
+    cell, line = notebook.cell_of(finding.span.line)
+    end = line + finding.span.end_line - finding.span.line
+    reasons = tuple(replace(r, line=notebook.cell_of(r.line)[1]) if r.line else r for r in finding.reasons)
+    return replace(finding, span=replace(finding.span, line=line, end_line=end), cell=cell, reasons=reasons)
+
+
+def _lines(
+    syntax: Syntax, findings: tuple[Finding, ...], notebook: Notebook | None
+) -> tuple[tuple[int, int, str], ...]:
+    """(cell, line, text) of the lines that a report shows."""
+    texts = re.split(r"\r\n|\r|\n", syntax.text)
+    found = []
+    for finding in findings:
+        if finding.action is not Action.KEEP:
+            line = finding.span.line
+            cell, shown = notebook.cell_of(line) if notebook else (0, line)
+            found.append((cell, shown, texts[line - 1]))
+    return tuple(dict.fromkeys(found))
