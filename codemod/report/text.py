@@ -60,9 +60,8 @@ def _summary(result: RunResult, written: bool) -> Text:
     detail = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
     verb = "rewritten" if written else "to rewrite"
     parts = [f"{rewrites} {verb}", f"{reports} reported", f"{kept} kept{f' ({detail})' if detail else ''}"]
-    return Text(
-        f"{', '.join(parts)}; {_files(summary.files)} seen, {summary.changed} {'changed' if written else 'would change'}"
-    )
+    changed = f"{summary.changed} {'changed' if written else 'would change'}"
+    return Text(f"{', '.join(parts)}; {_files(summary.files)} seen, {changed}")
 
 
 def _kept(result: RunResult, verdict: Verdict) -> int:
