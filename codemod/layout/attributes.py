@@ -69,6 +69,9 @@ def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:
             return _of_module(value, node, frame)
         case Mapping(items) if node.attr in dict(items):
             return dict(items)[node.attr]
+        case Foreign(array=Tensor() as array) if node.attr == "T":
+            turned = lift(rules()["numpy.transpose"], [array], {}, frame.place(node))
+            return Foreign(value.kind, value.views, turned if isinstance(turned, Tensor) else None)
         case Foreign(views=views) if node.attr not in _ARRAY_METHODS:
             return Foreign("an attribute", views)
         case _:

@@ -190,7 +190,7 @@ def _constructor(rule: Rule, module: Module) -> dict[str, Value] | None:
 def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     positional, keywords, is_open = arguments
     if isinstance(receiver, Foreign):
-        return _call_foreign(receiver, name, node, frame)
+        return _call_foreign(receiver, name, node, arguments, frame)
     if isinstance(receiver, Instance) and name in (
         "register_buffer",
         "register_parameter",
@@ -278,12 +278,23 @@ _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], 
 _ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
-def _call_foreign(receiver: Foreign, name: str, node: ast.Call, frame: Frame) -> Value:
+def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     if name in _ARRAY_WRITERS:
         frame.notebook.write(receiver.views, f"written by numpy's `{name}`", node.lineno)
     if name in sites.DECIDED:
         sites.observe_foreign(receiver, node, frame)
+    rule = rules().get(f"numpy.{name}")
+    if receiver.array is not None and rule is not None:
+        positional, keywords, _ = arguments
+        return _as_array(lift(rule, [receiver.array, *positional], keywords, frame.place(node)))
     return Foreign(receiver.kind, receiver.views)
+
+
+def _as_array(value: Value) -> Value:
+    """What a numpy function returns: strides are followed, and it is no tensor."""
+    if not isinstance(value, Tensor):
+        return Foreign("a numpy array")
+    return Foreign("a numpy array", value.views, value)
 
 
 def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
@@ -324,7 +335,8 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
             and name != "torch.nn.Parameter"
         ):
             return Module(name, tuple(positional), tuple(keywords.items()))
-        return lift(rule, positional, keywords, frame.place(node))
+        value = lift(rule, positional, keywords, frame.place(node))
+        return _as_array(value) if name.startswith("numpy.") else value
     if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
         if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):
             return _returned(node, frame)

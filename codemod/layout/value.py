@@ -159,6 +159,8 @@ class Foreign:
 
     kind: str
     views: frozenset[int] = frozenset()
+    array: Tensor | None = None
+    """A numpy array's strides, where they are followed, counted in elements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,12 @@ def _joined(tensors: tuple[Layout, ...], dim: int | None) -> Layout:
 def stack(tensors: Layouts, dim: Index = 0, *, world: World) -> Layout | None:
     """Contiguous; of channels_last images the result keeps their order."""
     if tensors is None or dim is None:
-        return None
+        return image(anonymous(), [], world, spatial=None)
     if not tensors:
         return anonymous()
     first = tensors[0]
     if not all(tensor.is_contiguous for tensor in tensors) and first.rank in (None, 4):
-        return None
+        return image(anonymous(), tensors, world, spatial=None)
     if first.rank is None or isinstance(tensors, AnyNumber):
         return anonymous()
     sizes = list(first.sizes)

@@ -17,6 +17,7 @@ from codemod.layout.value import (
     Choice,
     Condition,
     Constant,
+    Foreign,
     Mapping,
     Number,
     Repeated,
@@ -205,10 +206,20 @@ def as_layout(value: Value, world: World, place: Place) -> Layout:
         return value.layout(world)
     if isinstance(value, Number | Constant):
         return Layout(())
+    if isinstance(value, Foreign) and value.array is not None:
+        return value.array.layout(world)
+    if isinstance(value, Choice) and (common := _common(value, world)) is not None:
+        return common
     why = value.why if isinstance(value, Unknown) else f"an argument of `{place.text}`"
     line = value.line if isinstance(value, Unknown) else place.line
     owner = value.name if isinstance(value, Unknown) and value.name else f"{place.key}?{abs(hash(value)) % 9973}"
     return unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
+
+
+def _common(value: Choice, world: World) -> Layout | None:
+    """The layout that all alternatives share."""
+    layouts = {option.layout(world) if isinstance(option, Tensor) else None for option, _ in value.options}
+    return layouts.pop() if len(layouts) == 1 else None
 
 
 def as_layouts(value: Value, world: World, place: Place) -> tuple[Layout, ...] | None:
@@ -217,8 +228,8 @@ def as_layouts(value: Value, world: World, place: Place) -> tuple[Layout, ...] |
             return tuple(as_layout(item, world, place) for item in items)
         case Mapping(items):
             return tuple(as_layout(item, world, place) for _, item in items)
-        case Repeated(item) if isinstance(item, Tensor):
-            return AnyNumber((item.layout(world),))
+        case Repeated(item) if all(isinstance(option, Tensor) for option, _ in options(item)):
+            return AnyNumber(option.layout(world) for option, _ in options(item) if isinstance(option, Tensor))
         case _:
             return None
 
