@@ -80,6 +80,8 @@ class Frame:
     """Ids of the functions being run, innermost last."""
     exits: list[State] = field(default_factory=list)
     """States at `break` and `continue` of the innermost loop."""
+    arguments: frozenset[str] = frozenset()
+    """Names of the parameters."""
     when: frozenset[Condition] = frozenset()
     """The tests under which the callee of the present call is the one that it is taken for."""
     round: int = 0

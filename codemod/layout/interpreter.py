@@ -76,6 +76,7 @@ class FileInterpreter:
         frame.owner = owner
         for name, value in opaque_arguments(node, function.qualified_name, owner, bound, frame).items():
             frame.state.bind(name, value)
+        frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
         self._run_body(node, frame)
 
     def _frame(self, state: State, key: str, name: str, active: tuple[int, ...]) -> Frame:
@@ -129,6 +130,7 @@ class FileInterpreter:
         inner.callers = (*frame.callers, Reason(f"called from `{frame.name or 'the module'}`", line=node.lineno))
         for name, value in bound.items():
             inner.state.bind(name, value)
+        inner.arguments = frozenset(bound)
         self._run_body(function.node, inner)
         if id(function.node) in self.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")

@@ -33,11 +33,14 @@ class Pack:
     back: int = 0
     merged: bool = False
     origins: tuple[Origin, ...] = ()
+    is_free: bool = False
+    """They are an argument's: the caller chooses their sizes."""
 
     @property
     def atom(self) -> Atom:
         """The number of elements of the packed dims."""
-        return Atom(f"{self.owner}[{self.front}:{-self.back or ''}]", AtomKind.DIM, owner=self.owner)
+        name = f"{self.owner}[{self.front}:{-self.back or ''}]"
+        return Atom(name, AtomKind.DIM, owner=self.owner, is_free=self.is_free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +188,10 @@ def restrided(layout: Layout) -> Layout:
     return Layout(tuple(reversed(dims)))
 
 
-def unknown(owner: str, origins: tuple[Origin, ...] = (), *, world: World = World.ANY) -> Layout:
+def unknown(owner: str, origins: tuple[Origin, ...] = (), *, world: World = World.ANY, is_free: bool = False) -> Layout:
     """A tensor of unknown rank named `owner`; contiguous in the DEFAULT world, of any strides in the other."""
-    pack = Pack(owner, merged=world is World.DEFAULT, origins=origins if world is World.ANY else ())
+    is_dense = world is World.DEFAULT
+    pack = Pack(owner, merged=is_dense, origins=() if is_dense else origins, is_free=is_free)
     size = Size.of(pack.atom)
     return Layout((Dim(size, ONE if pack.merged else stride_atom(owner, -1, origins), pack),))
 
@@ -197,8 +201,8 @@ def anonymous() -> Layout:
     return Layout((Dim(UNKNOWN, ONE, Pack("", merged=True)),))
 
 
-def dim_atom(owner: str, index: int) -> Atom:
-    return Atom(f"{owner}[{index}]", AtomKind.DIM, owner=owner, dim=index)
+def dim_atom(owner: str, index: int, is_free: bool = False) -> Atom:
+    return Atom(f"{owner}[{index}]", AtomKind.DIM, owner=owner, dim=index, is_free=is_free)
 
 
 def stride_atom(owner: str, index: int, origins: tuple[Origin, ...]) -> Size:
@@ -210,7 +214,7 @@ def _unpack(dim: Dim, front: int, back: int) -> Iterable[Dim]:
     assert pack is not None
     rest = replace(pack, front=pack.front + front, back=pack.back + back)
     indices = [*range(pack.front, rest.front), None, *range(-rest.back, -pack.back)]
-    sizes = [Size.of(rest.atom if i is None else dim_atom(pack.owner, i)) for i in indices]
+    sizes = [Size.of(rest.atom if i is None else dim_atom(pack.owner, i, pack.is_free)) for i in indices]
     if pack.merged:
         strides = [product(sizes[i + 1 :]) * dim.stride for i in range(len(sizes))]
     else:

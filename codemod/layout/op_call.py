@@ -38,7 +38,7 @@ class Observation:
     any: Judgement | None = None
     """With everything that the source does not fix of any strides."""
     when: frozenset[Condition] = frozenset()
-    """The tests that must come out so for the receiver to be this one of several."""
+    """The tests, beside those of arguments alone, that must come out so for the receiver to be this one of several."""
     callers: tuple[Reason, ...] = ()
     """The calls through which the path came, outermost first; empty where the function was taken by itself."""
     names: tuple[tuple[str, Size], ...] = ()

@@ -164,12 +164,15 @@ _JAXTYPING = frozenset({"Float", "Int", "Bool", "Shaped", "Inexact", "Num", "Int
 def _tensor(name: str, label: str, is_gradient: bool, is_certain: bool) -> Tensor:
     if is_gradient:
         origin = Origin(OriginKind.GRADIENT, f"`{name}` is a gradient, which may be expanded or permuted")
-        layout = unknown(label, (origin,))
+        layout = unknown(label, (origin,), is_free=True)
         return Tensor(layout, layout, storages=frozenset({label}))
     origin = Origin(OriginKind.CALLER, f"a caller may pass a strided `{name}`")
     number = None if is_certain else Size.of(Atom(label))
     return Tensor(
-        unknown(label, world=World.DEFAULT), unknown(label, (origin,)), storages=frozenset({label}), number=number
+        unknown(label, world=World.DEFAULT, is_free=True),
+        unknown(label, (origin,), is_free=True),
+        storages=frozenset({label}),
+        number=number,
     )
 
 

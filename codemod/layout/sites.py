@@ -17,6 +17,7 @@ from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
 from codemod.layout.size import INFER, AtomKind, Size
 from codemod.layout.value import (
+    Condition,
     Constant,
     Foreign,
     Number,
@@ -103,7 +104,7 @@ def _note(
             is_target_a_shape,
             default,
             free,
-            frame.when,
+            frozenset(condition for condition in frame.when if not _is_callers(condition, frame)),
             frame.callers,
             names,
         ),
@@ -128,6 +129,13 @@ def _begins_fixed(target: Target | None) -> bool:
     if not isinstance(first, Size) or first == INFER or first.terms is None:
         return False
     return not any(atom.kind is AtomKind.DIM for atom in first.atoms)
+
+
+def _is_callers(condition: Condition, frame: Frame) -> bool:
+    """A test of arguments alone comes out as the caller wants it."""
+    text, changed = condition[0].partition("#")[::2]
+    names = {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+    return not changed and names <= frame.arguments - {"self"}
 
 
 def _judged(tensor: Tensor, target: Target | None) -> tuple[Judgement, Judgement]:

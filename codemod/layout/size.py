@@ -22,7 +22,7 @@ class Answer(Enum):
 
 class AtomKind(Enum):
     DIM = "dim"
-    """A size that the caller chooses freely: two different ones can be told apart by an input."""
+    """A dim of a tensor whose sizes are not known."""
     OPAQUE = "opaque"
     """A positive integer of which nothing is known: a config attribute, a quotient, a count from data."""
     STRIDE = "stride"
@@ -37,6 +37,8 @@ class Atom(str):
     dim: int
     below: Size | None
     origins: tuple[Origin, ...]
+    is_free: bool
+    """The caller chooses it: two different free ones can be told apart by an input."""
 
     def __new__(
         cls,
@@ -47,10 +49,12 @@ class Atom(str):
         dim: int = 0,
         below: Size | None = None,
         origins: tuple[Origin, ...] = (),
+        is_free: bool = False,
     ) -> Atom:
         """`owner` and `dim`: dim `dim` of the tensor `owner`; `below`: strictly smaller than that size."""
         atom = super().__new__(cls, name)
         atom.kind, atom.owner, atom.dim, atom.below, atom.origins = kind, owner, dim, below, origins
+        atom.is_free = is_free
         return atom
 
 
@@ -169,10 +173,9 @@ def equal(left: Size, right: Size) -> Answer:
     if left.constant is not None and right.constant is not None:
         return Answer.NO
     difference = left - right
-    kinds = {atom.kind for atom in difference.atoms}
-    if AtomKind.STRIDE in kinds:
+    if any(atom.kind is AtomKind.STRIDE for atom in difference.atoms):
         return Answer.MAYBE
-    if kinds == {AtomKind.DIM} or _sign(difference):
+    if all(atom.is_free for atom in difference.atoms) or _sign(difference):
         return Answer.NO
     return Answer.MAYBE
 

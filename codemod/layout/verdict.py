@@ -84,7 +84,7 @@ def _open(seen: Sequence[Observation]) -> Ruling:
 
 def _switches(observation: Observation) -> tuple[Reason, ...]:
     """The settings of the model under which torch refuses."""
-    return tuple(Reason(f"only where `{test}` is {held}") for test, held in sorted(observation.when) if "self." in test)
+    return tuple(Reason(f"only where `{test}` is {held}") for test, held in sorted(observation.when))
 
 
 def _is_failing(observation: Observation) -> bool:
@@ -101,10 +101,10 @@ def _is_failing(observation: Observation) -> bool:
 
 
 def _is_reached(observation: Observation, seen: Sequence[Observation]) -> bool:
-    """Not only behind a switch of the model (`self.fused`) that may never be set so, while it works the other way."""
+    """Not only behind a switch (`self.fused`, a device) that may never be set so, while it works the other way."""
     if all(_is_failing(other) for other in seen if other.callers == observation.callers):
         return True
-    return not any("self." in test for test, _ in observation.when)
+    return not observation.when
 
 
 def _default(observation: Observation) -> Legality:

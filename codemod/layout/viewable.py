@@ -8,7 +8,7 @@ boundary of the target.  Source: aten/src/ATen/TensorUtils.cpp, computeStride_im
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
@@ -266,6 +266,6 @@ def _resolved(layout: Layout, target: Target) -> Layout:
     for dim, item in zip(layout.dims, target.items, strict=True):
         if isinstance(item, Pack) and dim.pack is None:
             merged = layout.is_mergeable
-            dim = Dim(dim.size, dim.stride, Pack(item.owner, item.front, item.back, merged, item.origins))
+            dim = Dim(dim.size, dim.stride, replace(item, merged=merged))
         dims.append(dim)
     return Layout(tuple(dims))

@@ -153,9 +153,10 @@ def nonzero(input: Layout, *, as_tuple: Value | None = None) -> Layout | None:
     """Column-major: (count, rank) with strides (1, count)."""
     if as_tuple is not None:
         return None
+    if input.rank is None:
+        return Layout((Dim(UNKNOWN, UNKNOWN), Dim(UNKNOWN, UNKNOWN)))  # of one dim it is a single column
     count = Size.of(Atom("#nonzero", owner=""))
-    rank = UNKNOWN if input.rank is None else Size.of(input.rank)
-    return Layout((Dim(count, ONE), Dim(rank, count)))
+    return Layout((Dim(count, ONE), Dim(Size.of(input.rank), count)))
 
 
 @op(".topk", "torch.topk", examples=("x.topk(2)", "x.topk(2, dim=1)"))

@@ -378,12 +378,12 @@ def _unfollowed(place: Place) -> tuple[Origin, ...]:
 def _is_named(dim: Dim) -> bool:
     if dim.size.terms is None or dim.stride.terms is None or (dim.pack is not None and not dim.pack.owner):
         return False
-    return all(atom.owner != "" for atom in dim.stride.atoms)
+    return all(atom.owner != "" for atom in dim.stride.atoms | dim.size.atoms)
 
 
 def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], place: Place) -> Dim:
     pack = replace(dim.pack, owner=place.key) if dim.pack and not dim.pack.owner else dim.pack
-    size = dim.size
+    size = dim.size if dim.size.terms is None else _place_atoms(dim.size, place)
     if size.terms is None:
         size = Size.of(pack.atom if pack else Atom(f"{place.key}#{i}"))
     stride = stride_atom(place.key, i, origins) if dim.stride.terms is None else _place_atoms(dim.stride, place)

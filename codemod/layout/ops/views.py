@@ -323,7 +323,8 @@ def split(input: Layout, split_size_or_sections: Value, dim: Index = 0) -> Parts
     if isinstance(split_size_or_sections, Several):
         sizes = [item.size if isinstance(item, Number) else UNKNOWN for item in split_size_or_sections.items]
         return tuple(_resized(input, dim, size) for size in sizes)
-    layout = _resized(input, dim, UNKNOWN)
+    is_single = split_size_or_sections == Number(ONE)
+    layout = _resized(input, dim, ONE if is_single else UNKNOWN)
     return None if layout is None else Parts(layout, _size(input, dim), dim)
 
 
