@@ -1,0 +1,106 @@
+"""A `torch.bmm` whose batch may be as large as memory allows.
+
+Two limits lie below that: compiled kernels take at most 65,535 matrices in one launch (pytorch issue 178617, CUDA's
+grid y and z), and a CUDA kernel counts the elements of an operand in 32 bits (issue 196431).  A batch within both is
+one `torch.bmm`, and so is every batch under a tracer.  A larger one is worked off in chunks that are written straight
+into the result: no second copy of it, and gradients that do not grow with the number of chunks.
+"""
+
+from __future__ import annotations
+
+import torch
+
+MATRICES = 65_535
+ELEMENTS = 2**31 - 1
+
+
+def chunked_bmm(
+    input: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor | None = None, chunk: int | None = None
+) -> torch.Tensor:
+    """`torch.bmm(input, mat2)`: (B, n, m) @ (B, m, p) -> (B, n, p), with torch.bmm's errors, dtypes and gradients.
+
+    `chunk` is the largest number of matrices at a time; by default what the limits allow.
+    """
+    step = _step(input, mat2, chunk)
+    if step is None:
+        return torch.bmm(input, mat2) if out is None else torch.bmm(input, mat2, out=out)
+    if out is not None:
+        return _into(input, mat2, out, step)
+    dtype = _autocast_dtype(input)
+    if dtype is not None:
+        input, mat2 = input.to(dtype), mat2.to(dtype)
+    if torch.is_grad_enabled() and (input.requires_grad or mat2.requires_grad):
+        return _ChunkedBmm.apply(input, mat2, step)
+    return _fill(input, mat2, step)
+
+
+def _step(input: torch.Tensor, mat2: torch.Tensor, chunk: int | None) -> int | None:
+    """Matrices at a time; None where one `torch.bmm` does it, or is to raise its own error."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or type(input) is not type(mat2):
+        return None
+    if type(input) not in (torch.Tensor, torch.nn.Parameter) or _is_wrapped(input) or _is_wrapped(mat2):
+        return None
+    if input.layout is not torch.strided or mat2.layout is not torch.strided or input.dim() != 3 or mat2.dim() != 3:
+        return None
+    batch, n, m = input.shape
+    if mat2.shape[:2] != (batch, m) or input.dtype != mat2.dtype or input.device != mat2.device:
+        return None
+    if input.device.type == "meta":
+        return None
+    elements = max(n * m, m * mat2.shape[2], n * mat2.shape[2], 1)
+    step = min(chunk or MATRICES, max(ELEMENTS // elements, 1))
+    return step if batch > step and n and m and mat2.shape[2] else None
+
+
+def _is_wrapped(tensor: torch.Tensor) -> bool:
+    """A tensor that a functorch transform, forward-mode AD or a tracer looks through."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor) or torch._C._functorch.maybe_current_level() is not None:
+        return True
+    if torch.utils._python_dispatch._get_current_dispatch_mode() is not None:
+        return True
+    return torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def _autocast_dtype(input: torch.Tensor) -> torch.dtype | None:
+    """What autocast would make of the operands; None where it does nothing."""
+    kind = input.device.type
+    if not input.is_floating_point() or input.dtype is torch.float64 or not torch.is_autocast_enabled(kind):
+        return None
+    return torch.get_autocast_dtype(kind)
+
+
+def _into(input: torch.Tensor, mat2: torch.Tensor, out: torch.Tensor, step: int) -> torch.Tensor:
+    """Fill `out` chunk by chunk where torch.bmm would fill it as it is; else leave it to torch.bmm."""
+    shape = (input.shape[0], input.shape[1], mat2.shape[2])
+    tracked = torch.is_grad_enabled() and (input.requires_grad or mat2.requires_grad or out.requires_grad)
+    if out.shape != shape or out.dtype != input.dtype or out.device != input.device or tracked:
+        return torch.bmm(input, mat2, out=out)
+    for part, left, right in zip(out.split(step), input.split(step), mat2.split(step)):
+        torch.bmm(left, right, out=part)
+    return out
+
+
+def _fill(input: torch.Tensor, mat2: torch.Tensor, step: int) -> torch.Tensor:
+    out = input.new_empty(input.shape[0], input.shape[1], mat2.shape[2])
+    with torch.no_grad(), torch.autocast(input.device.type, enabled=False):
+        for part, left, right in zip(out.split(step), input.split(step), mat2.split(step)):
+            torch.bmm(left, right, out=part)
+    return out
+
+
+class _ChunkedBmm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, mat2, step):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(input, mat2)
+        ctx.step = step
+        return _fill(input, mat2, step)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        input, mat2 = ctx.saved_tensors
+        left = right = None
+        if ctx.needs_input_grad[0]:
+            left = chunked_bmm(grad, mat2.mH, chunk=ctx.step)
+        if ctx.needs_input_grad[1]:
+            right = chunked_bmm(input.mH, grad, chunk=ctx.step)
+        return left, right, None

@@ -1,0 +1,219 @@
+"""The helper that is copied into the user's package, against torch.bmm."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from importlib import resources
+from types import ModuleType
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def _load() -> ModuleType:
+    path = resources.files("codemod") / "guest" / "chunked_bmm.py"
+    spec = importlib.util.spec_from_file_location("_chunked_bmm", str(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["_chunked_bmm"] = module  # dynamo looks a function's module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+helper = _load()
+chunked_bmm: Callable[..., torch.Tensor] = helper.chunked_bmm
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(threads)
+
+
+def _pair(batch: int = 7, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(batch, 2, 3).to(dtype), torch.randn(batch, 3, 4).to(dtype)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batch=st.integers(0, 9),
+    sizes=st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)),
+    chunk=st.integers(1, 5),
+    dtype=st.sampled_from([torch.float32, torch.float64, torch.int64, torch.complex64, torch.bfloat16]),
+    kind=st.sampled_from(["plain", "transposed", "expanded", "sliced"]),
+)
+def test_values_are_those_of_bmm(
+    batch: int, sizes: tuple[int, int, int], chunk: int, dtype: torch.dtype, kind: str
+) -> None:
+    n, m, p = sizes
+    a, b = torch.randn(batch, n, m).mul(4).to(dtype), torch.randn(batch, m, p).mul(4).to(dtype)
+    if kind == "transposed":
+        a, b = a.mT.contiguous().mT, b.mT.contiguous().mT
+    elif kind == "expanded":
+        a = a[:1].expand(batch, n, m)
+    elif kind == "sliced":
+        a, b = a.repeat(2, 1, 1)[::2], b.repeat(2, 1, 1)[::2]
+    expected = torch.bmm(a, b)
+    result = chunked_bmm(a, b, chunk=chunk)
+    assert result.dtype == expected.dtype
+    assert result.stride() == expected.stride()
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (torch.zeros(7, 2, 3), torch.zeros(8, 3, 4)),
+        (torch.zeros(7, 2, 3), torch.zeros(7, 4, 4)),
+        (torch.zeros(7, 2), torch.zeros(7, 2, 3)),
+        (torch.zeros(7, 2, 3), torch.zeros(7, 3, 4, dtype=torch.float64)),
+        (torch.zeros(7, 2, 3), None),
+    ],
+)
+def test_errors_are_those_of_bmm(left: torch.Tensor, right: torch.Tensor) -> None:
+    with pytest.raises((RuntimeError, TypeError)) as expected:
+        torch.bmm(left, right)
+    with pytest.raises(expected.type) as raised:
+        chunked_bmm(left, right, chunk=2)
+    assert str(raised.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("needs", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_gradients_and_their_gradients(needs: tuple[bool, bool], dtype: torch.dtype) -> None:
+    a, b = _pair(dtype=dtype)
+    a.requires_grad_(needs[0])
+    b.requires_grad_(needs[1])
+    assert torch.autograd.gradcheck(lambda x, y: chunked_bmm(x, y, chunk=3), (a, b))
+    assert torch.autograd.gradgradcheck(lambda x, y: chunked_bmm(x, y, chunk=3), (a, b))
+
+
+def test_nothing_is_recorded_without_gradients() -> None:
+    a, b = _pair()
+    assert not chunked_bmm(a, b, chunk=3).requires_grad
+    with torch.no_grad():
+        assert not chunked_bmm(a.requires_grad_(), b, chunk=3).requires_grad
+    with torch.inference_mode():
+        assert chunked_bmm(a.detach(), b, chunk=3).is_inference()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own import under vmap
+def test_functional_transforms() -> None:
+    a, b = _pair()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return chunked_bmm(x, b, chunk=3)
+
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(x, b)
+
+    tangent = torch.randn_like(a)
+    torch.testing.assert_close(torch.func.jvp(function, (a,), (tangent,)), torch.func.jvp(plain, (a,), (tangent,)))
+    torch.testing.assert_close(torch.func.jacrev(function)(a), torch.func.jacrev(plain)(a))
+    stacked = torch.stack([a, 2 * a], dim=1)
+    torch.testing.assert_close(torch.vmap(function, in_dims=1)(stacked), torch.vmap(plain, in_dims=1)(stacked))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(a, tangent)
+        found = torch.autograd.forward_ad.unpack_dual(function(dual)).tangent
+        assert found is not None
+        torch.testing.assert_close(found, torch.bmm(tangent, b))
+
+
+def test_autocast() -> None:
+    a, b = _pair(dtype=torch.float32)
+    x, y = a.clone().requires_grad_(), a.clone().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected, result = torch.bmm(x, b), chunked_bmm(y, b, chunk=3)
+    assert result.dtype is expected.dtype is torch.bfloat16
+    torch.testing.assert_close(result, expected)
+    expected.sum().backward()
+    result.sum().backward()
+    assert y.grad is not None
+    assert y.grad.dtype is torch.float32
+    torch.testing.assert_close(y.grad, x.grad)
+
+
+def test_out_is_filled() -> None:
+    a, b = _pair()
+    for out in (torch.zeros(7, 2, 4, dtype=a.dtype), torch.zeros(7, 4, 2, dtype=a.dtype).mT):
+        assert chunked_bmm(a, b, out=out, chunk=3) is out
+        torch.testing.assert_close(out, torch.bmm(a, b))
+    with pytest.raises(RuntimeError):
+        chunked_bmm(a, b, out=torch.zeros(7, 2, 4), chunk=3)
+
+
+def test_meta_tensors() -> None:
+    a, b = (tensor.to("meta") for tensor in _pair())
+    assert chunked_bmm(a, b, chunk=3).shape == (7, 2, 4)
+
+
+def test_the_limits_choose_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "ELEMENTS", 24)
+    a, b = _pair()
+    assert helper._step(a, b, None) == 2
+    monkeypatch.setattr(helper, "MATRICES", 1)
+    assert helper._step(a, b, None) == 1
+    monkeypatch.undo()
+    assert helper._step(a, b, None) is None
+    big = torch.zeros(65_536, 1, 1)
+    assert helper._step(big, big, None) == 65_535
+
+
+def test_no_temporary_is_as_large_as_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    whole = torch.bmm
+
+    def counted(left: torch.Tensor, right: torch.Tensor, **kwargs: torch.Tensor) -> torch.Tensor:
+        sizes.append(left.shape[0])
+        assert "out" in kwargs, "a chunk's result is written in place"
+        return whole(left, right, **kwargs)
+
+    monkeypatch.setattr(torch, "bmm", counted)
+    a, b = _pair()
+    chunked_bmm(a, b, chunk=3)
+    assert sizes == [3, 3, 1]
+
+
+def _graphs(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> list[torch.fx.GraphModule]:
+    """The graphs compiled for six batch sizes."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward  # type: ignore[no-any-return]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=True)
+    for batch in (1, 2, 3, 7, 11, 20):
+        a, b = _pair(batch)
+        torch.testing.assert_close(compiled(a, b), torch.bmm(a, b))
+    torch._dynamo.reset()
+    return graphs
+
+
+def test_under_compile_it_is_one_bmm_and_as_many_graphs_as_bmm() -> None:
+    graphs = _graphs(lambda x, y: chunked_bmm(x, y, chunk=3))
+    assert len(graphs) == len(_graphs(lambda x, y: torch.bmm(x, y)))
+    assert [sum("bmm" in str(node.target) for node in graph.graph.nodes) for graph in graphs] == [1] * len(graphs)
+
+
+class _Model(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return chunked_bmm(a, b, chunk=3)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_under_export_it_is_one_bmm(strict: bool) -> None:
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(_Model(), _pair(), dynamic_shapes={"a": {0: batch}, "b": {0: batch}}, strict=strict)
+    assert sum("bmm" in str(node.target) for node in program.graph.nodes) == 1
+    a, b = _pair(40)
+    torch.testing.assert_close(program.module()(a, b), torch.bmm(a, b))
