@@ -116,7 +116,12 @@ def survey(tree: ast.Module) -> Program:
         constants={name: value for name, value in surveyor.constants.items() if counts.get(name) == 1},
         routines=tuple(surveyor.routines),
         sites=frozenset(surveyor.sites),
-        temporaries=frozenset(id(call) for routine in surveyor.routines for call in routine.temporaries),
+        temporaries=frozenset(
+            id(call)
+            for routine in surveyor.routines
+            for call in routine.temporaries
+            if _root(call) not in surveyor.imports  # nobody else can read what `torch.eye(3).contiguous()` is made of
+        ),
         guarded=frozenset(surveyor.guarded),
         generators=frozenset(surveyor.generators),
         stored=surveyor.stored,
@@ -304,6 +309,13 @@ def _renamed_imports(tree: ast.Module) -> frozenset[str]:
 
 def _is_copy(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in COPIES
+
+
+def _root(node: ast.expr) -> str:
+    """The name that a chain of calls, attributes and subscripts starts with."""
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_sized_by_number(call: ast.Call, scope: Scope) -> bool:

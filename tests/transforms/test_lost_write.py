@@ -8,10 +8,11 @@ from codemod.finding import Action, Verdict
 from tests.transforms.programs import findings, rewritten
 
 NAME = "lost-write"
-HEADER = "import torch\nfrom torch import nn\n"
+HEADER = "import torch\nfrom torch import nn\nFORMAT = torch.channels_last\n"
 
 LEFT_ALONE = {
     "a fresh tensor": "x = torch.zeros(3, 4)\nx.flatten()[0] = 1\nx.reshape(-1).fill_(2)\nx.contiguous().zero_()\n",
+    "a tensor that nobody else can read": "def f(v):\n    x = torch.eye(3).t().contiguous()\n    x[0] = v\n",
     "a split": "def f(x):\n    b, c = x.shape\n    x.t().reshape(2, c // 2, b).zero_()\n",
     "a result that is returned": "def f(x):\n    return x.t().reshape(-1).zero_()\n",
     "a name that is read": "def f(x):\n    y = x.t().flatten()\n    y.zero_()\n    return y\n",
@@ -36,12 +37,12 @@ LOST = {
     "through a slice": "x.reshape(-1)[:2].add_(v)",
     "through a transpose": "x.reshape(-1, 2).t().fill_(0)",
     "of a transpose": "x.t().contiguous().zero_()",
-    "in another memory format": "torch.zeros(1, 2, 3, 4).contiguous(memory_format=torch.channels_last).zero_()",
+    "in another memory format": "x = torch.zeros(1, 2, 3, 4)\n    x.contiguous(memory_format=FORMAT).zero_()",
     "out": "torch.add(v, v, out=x.ravel())",
     "an init function": "nn.init.zeros_(x.flatten())",
     "like another": "x.reshape_as(v).zero_()",
     "through a name": "y = x.reshape(-1)\n    y[0] = v\n    y.add_(1)",
-    "every second": "torch.zeros(8)[::2].contiguous().fill_(1)",
+    "every second": "x = torch.zeros(8)\n    x[::2].contiguous().fill_(1)",
 }
 
 
