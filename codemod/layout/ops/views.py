@@ -7,6 +7,7 @@ from dataclasses import replace
 from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, restrided
 from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Dims, Extent, Index, Indices, Parts, Shape, op
+from codemod.layout.ops.window import slid
 from codemod.layout.size import INFER, ONE, UNKNOWN, ZERO, Size, product
 from codemod.layout.value import Number, Several, Value
 from codemod.layout.viewable import Target, viewed
@@ -340,7 +341,21 @@ def _size(input: Layout, dim: int) -> Size:
     return UNKNOWN if at is None else layout.dims[at].size
 
 
-@op(".diagonal", "torch.diagonal", ".unfold", ".as_strided", "torch.as_strided", alias=Alias.ALWAYS)
+@op(".unfold", alias=Alias.ALWAYS, examples=("x.unfold(1, 2, 1)", "x.unfold(-1, 2, 2)", "image.unfold(2, 2, 1)"))
+def unfold(input: Layout, dimension: Index, size: Extent, step: Extent) -> Layout | None:
+    """Windows of `size` along a dim, put behind the others."""
+    if dimension is None:
+        return None
+    layout = _with_dims(input, dimension)
+    at = layout.index(dimension)
+    if at is None or layout.dims[at].pack is not None:
+        return None
+    windows = Dim(slid(layout.dims[at].size, size, step, ZERO), layout.dims[at].stride * step)
+    window = Dim(size, layout.dims[at].stride)
+    return Layout((*layout.dims[:at], windows, *layout.dims[at + 1 :], window))
+
+
+@op(".diagonal", "torch.diagonal", ".as_strided", "torch.as_strided", alias=Alias.ALWAYS)
 def strided(input: Layout, *ignored: Value) -> Layout | None:
     return None
 
