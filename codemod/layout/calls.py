@@ -341,6 +341,8 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
         if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):
             return _returned(node, frame)
         return Module(name, tuple(_module_items(name, positional)), tuple(keywords.items()))
+    if name.startswith("math."):
+        return Number(Size(None))
     if name.startswith(("numpy.", "np.")):
         return Foreign("a numpy array")
     return _returned(node, frame)

@@ -13,7 +13,7 @@ from codemod.layout.layout import Pack
 from codemod.layout.narrow import narrowed
 from codemod.layout.ops.lift import as_size, lift
 from codemod.layout.ops.rule import rules
-from codemod.layout.size import Atom, Size, product
+from codemod.layout.size import UNKNOWN, Atom, Size, product
 from codemod.layout.state import join
 from codemod.layout.targets import assign, elements
 from codemod.layout.value import (
@@ -139,9 +139,13 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     """`left operator right` of numbers, shapes or tensors."""
     if isinstance(left, Number) and isinstance(right, Number):
         return _numbers(left.size, right.size, operator, node, frame)
+    if _is_plain(left) and _is_plain(right):
+        return Number(UNKNOWN)
     if isinstance(left, Several | Shape | Repeated) and operator in (ast.Add, ast.Mult):
         return _concatenated(left, right, operator, node, frame)
     number = _number(left, right, operator, frame, node)
+    if operator is ast.FloorDiv and number is not None:
+        return Number(number)  # nobody floors a tensor whose name could as well be a size
     if not any(isinstance(option, Tensor) for side in (left, right) for option, _ in options(side)):
         return frame.unfollowed(node, number=number)
     value = lift(
@@ -150,6 +154,11 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     if number is not None and isinstance(value, Tensor):
         return Tensor(value.default, value.any, value.history, value.views, value.storages, number)
     return value
+
+
+def _is_plain(value: Value) -> bool:
+    """A number of which nothing more need be known."""
+    return isinstance(value, Number) or (isinstance(value, Constant) and isinstance(value.value, int | float))
 
 
 _SYMBOLS: dict[type[ast.operator], str] = {ast.MatMult: "@", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}

@@ -200,11 +200,14 @@ def _convert(value: Value, parameter: Parameter, world: World, place: Place) -> 
             return value
 
 
+_SCALARS = frozenset({"a plain value", "a number", "a truth value"})
+
+
 def as_layout(value: Value, world: World, place: Place) -> Layout:
     """Of what is not a tensor that is followed: a number is one without dims, the rest is unknown in both worlds."""
     if isinstance(value, Tensor):
         return value.layout(world)
-    if isinstance(value, Number | Constant):
+    if isinstance(value, Number | Constant) or (isinstance(value, Foreign) and value.kind in _SCALARS):
         return Layout(())
     if isinstance(value, Foreign) and value.array is not None:
         return value.array.layout(world)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codemod.layout.layout import Dim, Layout, Pack, anonymous, restrided, stride_atom
+from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, restrided, stride_atom
 from codemod.layout.ops.rule import Alias, op
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Answer, Size, is_less
@@ -205,13 +205,24 @@ _BINARY = (
     "torch.polar",
     examples=("x + y", "x.mul(2.0)", "torch.maximum(x, y)", "x.div(v)", "torch.eq(x, 1)"),
 )
-def binary(input: Layout, mat2: Layout, *ignored: Value) -> Layout:
-    return pointwise(input, mat2)
+def binary(input: Layout, mat2: Layout, *ignored: Value, world: World) -> Layout:
+    return pointwise(*_followed([input, mat2], world))
+
+
+def _followed(operands: Sequence[Layout], world: World) -> Sequence[Layout]:
+    """By default what is not followed is taken for a scale or a mask that leaves the other operands' order alone."""
+    known = [operand for operand in operands if not _is_unfollowed(operand)]
+    return known if known and world is World.DEFAULT else operands
+
+
+def _is_unfollowed(layout: Layout) -> bool:
+    pack = layout.dims[0].pack if len(layout.dims) == 1 else None
+    return pack is not None and not pack.merged and not pack.is_free
 
 
 @op(".where", "torch.where", examples=("torch.where(mask, x, y)", "torch.where(mask, x, 0.0)"))
-def where(condition: Layout, input: Layout, mat2: Layout) -> Layout:
-    return pointwise(condition, input, mat2)
+def where(condition: Layout, input: Layout, mat2: Layout, world: World) -> Layout:
+    return pointwise(*_followed([condition, input, mat2], world))
 
 
 @op(
