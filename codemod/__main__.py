@@ -1,0 +1,5 @@
+"""`python -m codemod`."""
+
+from codemod.cli.app import main
+
+main()
