@@ -25,11 +25,12 @@ from codemod.syntax.suppress import suppressions
 from codemod.transform import Transform
 
 _CANDIDATE = re.compile(
-    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim\s*\(|\.reshape\(\s*[1-9]"
+    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim\s*\(|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
     rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])|out\s*="
     rb"|torch-codemod:"
 )
-"""A file without any of these holds nothing to decide."""
+_COPY = re.compile(rb"(\w+)[ \t]*=[^=\n][^\n]*\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(")
+"""Names of what may be a copy; what is written through them may be lost."""
 
 
 def process(path: str, settings: Settings) -> FileResult:
@@ -42,7 +43,7 @@ def process(path: str, settings: Settings) -> FileResult:
 
 def process_raw(path: str, raw: bytes, settings: Settings) -> FileResult:
     """As `process`, for bytes that are already read."""
-    if not _CANDIDATE.search(raw):
+    if not _is_candidate(raw):
         return FileResult(path)
     with gc_paused():
         try:
@@ -50,6 +51,13 @@ def process_raw(path: str, raw: bytes, settings: Settings) -> FileResult:
         except Exception as error:
             why = f"internal error ({type(error).__name__}: {error}); left unchanged, please report it"
             return FileResult(path, errors=(FileError(path, why, traceback=traceback.format_exc()),))
+
+
+def _is_candidate(raw: bytes) -> bool:
+    """A file of which this is not true holds nothing to decide."""
+    return _CANDIDATE.search(raw) is not None or any(
+        re.search(rb"\b" + name + rb"(?:\[[^\n]*\]\s*[-+*/]?=[^=]|\.\w+_\()", raw) for name in set(_COPY.findall(raw))
+    )
 
 
 def _process(path: str, raw: bytes, settings: Settings) -> FileResult:
@@ -94,14 +102,13 @@ def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
 
 
 def _decide(syntax: Syntax, selected: Mapping[str, Transform], settings: Settings) -> list[tuple[Finding, ast.Call]]:
-    """Every finding with its call; of two rewrites that clash at one call the first transform's stands."""
-    decided = []
+    """Every finding with its call; what one transform would keep is not told where another has something to say."""
+    decided: list[tuple[Finding, ast.Call]] = []
     for call in analyse(syntax):
-        for transform in selected.values():
-            if call.operation in transform.operations:
-                finding = transform.decide(call, settings)
-                if finding is not None:
-                    decided.append((finding, call.node))
+        transforms_of = [t for t in selected.values() if call.operation in t.operations]
+        found = [f for t in transforms_of if (f := t.decide(call, settings)) is not None]
+        told = [finding for finding in found if finding.action is not Action.KEEP]
+        decided += [(finding, call.node) for finding in told or found[:1]]
     return decided
 
 

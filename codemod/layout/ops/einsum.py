@@ -124,12 +124,14 @@ def _single(operand: Operand, output: tuple[str, ...]) -> Layout:
 
 
 def _pair(left: Operand, right: Operand, output: tuple[str, ...], world: World) -> Layout | None:
+    lone = len(left.letters) + len(right.letters)
     left, right = (_summed(one, other, output) for one, other in ((left, right), (right, left)))
+    is_summed = len(left.letters) + len(right.letters) < lone
     shared = [letter for letter in left.letters if letter in right.letters]
     contracted = [letter for letter in shared if letter not in output]
     multiplied = _multiplied(left, right, output)
     if not contracted:
-        return multiplied
+        return None if is_summed else multiplied  # a letter of size 1 is not summed but left to the product
     batch, rows, columns = _divided(left, right, output)
     if rows and columns and output.index(columns[-1]) < output.index(rows[0]):
         return None  # newer versions swap the operands here, so that the result is in order
