@@ -29,8 +29,8 @@ _CANDIDATE = re.compile(
     rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])|out\s*="
     rb"|torch-codemod:"
 )
-_COPY = re.compile(rb"(\w+)[ \t]*=[^=\n][^\n]*\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(")
-"""Names of what may be a copy; what is written through them may be lost."""
+_COPY = re.compile(rb"\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(")
+_BOUND = re.compile(rb"\s*(\w+)[ \t]*=[^=]")
 
 
 def process(path: str, settings: Settings) -> FileResult:
@@ -55,9 +55,11 @@ def process_raw(path: str, raw: bytes, settings: Settings) -> FileResult:
 
 def _is_candidate(raw: bytes) -> bool:
     """A file of which this is not true holds nothing to decide."""
-    return _CANDIDATE.search(raw) is not None or any(
-        re.search(rb"\b" + name + rb"(?:\[[^\n]*\]\s*[-+*/]?=[^=]|\.\w+_\()", raw) for name in set(_COPY.findall(raw))
-    )
+    if _CANDIDATE.search(raw):
+        return True
+    starts = {raw.rfind(b"\n", 0, copy.start()) + 1 for copy in _COPY.finditer(raw)}
+    names = {bound[1] for start in starts if (bound := _BOUND.match(raw, start))}
+    return any(re.search(rb"\b" + name + rb"(?:\[[^\n]*\]\s*[-+*/]?=[^=]|\.\w+_\()", raw) for name in names)
 
 
 def _process(path: str, raw: bytes, settings: Settings) -> FileResult:
