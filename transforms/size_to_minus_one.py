@@ -215,4 +215,6 @@ def _message(call: OpCall, size: HardCoded) -> str:
 
 
 def _wrong(call: OpCall, size: HardCoded) -> str:
+    if size.text == "-1":
+        return f".{call.operation}() regroups the elements in some calls: its -1 stands for another size than meant"
     return f".{call.operation}() gets elements that do not fit; -1 instead of `{size.text}` would only hide it"

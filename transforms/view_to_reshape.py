@@ -126,6 +126,8 @@ def _action(call: OpCall, ruling: Ruling, settings: Settings) -> Action:
         return Action.KEEP
     if not all(observation.is_target_a_shape for observation in call.observations):
         return Action.KEEP
+    if call.hard_coded is not None and call.hard_coded.contradicts:
+        return Action.REPORT  # its sizes are wrong as well: reshape would take them without a word
     return Action.REPORT if call.is_guarded else Action.REWRITE
 
 

@@ -240,11 +240,8 @@ def _seen(claim: Claim, call: OpCall) -> Iterator[_Seen]:
             continue
         first = layout.dims[0].size.constant if layout.rank else None
         target = ", ".join(map(str, numbers))
-        total = 1
-        for n in rest:
-            total *= n or 1
         lines = tuple(caller.line for caller in observation.callers if caller.line)
-        yield _Seen(numel, literal, total, first, lines, target)
+        yield _Seen(numel, literal, _product([n or 0 for n in rest]), first, lines, target)
 
 
 def _heard(claim: Claim, call: OpCall, tree: ast.Module) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
@@ -274,6 +271,44 @@ def _heard_beside_minus_one(seen: Sequence[_Seen]) -> tuple[Reason, ...]:
         return ()
     refused = [one for one in seen if one.first != one.literal and one.numel % (one.literal * one.rest)]
     return _distinct(_passed(one, one.first) for one in refused)
+
+
+def misread(call: OpCall) -> HardCoded | None:
+    """A `-1` that stands for the receiver's own dim in one call of the file, and regroups the elements in another.
+
+    `q.view(b, -1, heads, d)`: (2, 6, 32) keeps its 6 rows, and (2, 6, 16), with half of the heads, comes out with 3.
+    """
+    items = target_items(call.node) if call.form is Form.METHOD else []
+    at = next((i for i, item in enumerate(items) if _is_minus_one(item)), None)
+    if not at or at == len(items) - 1:
+        return None
+    seen = [numbers for o in call.observations if o.callers and (numbers := _around(o, at)) is not None]
+    kept = {len(dims) for dims, behind in seen if _product(dims[at + 1 :]) == behind}
+    regrouped = [dims for dims, behind in seen if len(dims) in kept and _product(dims[at + 1 :]) != behind]
+    if not regrouped:
+        return None
+    sizes = ", ".join(map(str, regrouped[0]))
+    text = f"in one call of this file `-1` is dim {at} of the tensor, but another brings sizes ({sizes}) that regroup"
+    return HardCoded(at, "-1", contradicts=(Reason(text, line=call.span.line),))
+
+
+def _around(observation: Observation, at: int) -> tuple[list[int], int] | None:
+    """The receiver's sizes, and the elements behind the target's `-1`; None where the dims before it are not kept."""
+    layout = _receiver(observation)
+    if layout is None or layout.rank is None or observation.target is None:
+        return None
+    dims = [size.constant for size in layout.sizes]
+    sizes = [item.constant if isinstance(item, Size) else None for item in observation.target.items]
+    if None in dims or None in sizes or len(dims) <= at or dims[:at] != sizes[:at]:
+        return None
+    return [dim or 0 for dim in dims], _product([size or 0 for size in sizes[at + 1 :]])
+
+
+def _product(numbers: Sequence[int]) -> int:
+    total = 1
+    for number in numbers:
+        total *= number
+    return total
 
 
 def _passed(seen: _Seen, batch: int | None) -> Reason:

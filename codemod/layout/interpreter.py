@@ -29,7 +29,7 @@ from codemod.layout.value import (
     options,
 )
 
-DEPTH = 4
+DEPTH = 2
 """Calls inside calls are followed this far."""
 STEPS = 60_000
 """Statements run for one file before calls are no longer followed."""

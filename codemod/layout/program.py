@@ -35,6 +35,8 @@ class Routine:
     called: set[str] = field(default_factory=set)
     """Last names of everything that it calls."""
     children: list[Routine] = field(default_factory=list)
+    bindings: dict[str, ast.expr] | None = None
+    """Names bound by one plain assignment, once they have been asked for."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from codemod.layout.attributes import as_tensor, shape_of
 from codemod.layout.frame import Frame
@@ -134,8 +135,12 @@ def _begins_fixed(target: Target | None) -> bool:
 def _is_callers(condition: Condition, frame: Frame) -> bool:
     """A test of arguments alone comes out as the caller wants it."""
     text, changed = condition[0].partition("#")[::2]
-    names = {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
-    return not changed and names <= frame.arguments - {"self"}
+    return not changed and _names_in(text) <= frame.arguments - {"self"}
+
+
+@cache
+def _names_in(test: str) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(ast.parse(test, mode="eval")) if isinstance(node, ast.Name))
 
 
 def _judged(tensor: Tensor, target: Target | None) -> tuple[Judgement, Judgement]:

@@ -114,6 +114,12 @@ def _class_constant(owner: ast.ClassDef, name: str) -> int | None:
 
 def local_bindings(routine: Routine) -> dict[str, ast.expr]:
     """Names that the routine binds by one plain assignment; none of the module's own, which others may see."""
+    if routine.bindings is None:
+        routine.bindings = _read_bindings(routine)
+    return routine.bindings
+
+
+def _read_bindings(routine: Routine) -> dict[str, ast.expr]:
     found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(routine.node) if not isinstance(routine.node, ast.Module) else ():
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

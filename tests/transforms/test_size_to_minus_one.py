@@ -170,3 +170,36 @@ def test_the_shape_keeps_the_check() -> None:
     )
     settings = Settings(size=SizeSpelling.SHAPE)
     assert rewritten(program.format("batch"), NAME, settings) == program.format("x.shape[0]")
+
+
+REGROUPED = """
+def heads(q, batch, n, d):
+    return q.view(batch, -1, n, d)
+
+def main():
+    whole = torch.rand(2, 6, 32)
+    heads(whole, 2, 8, 4)
+    heads(whole[..., :16], 2, 8, 4)
+"""
+
+
+def test_a_minus_one_that_regroups_in_one_call_is_reported() -> None:
+    (finding,) = findings(HEADER + REGROUPED, NAME)
+    assert finding.verdict is Verdict.WRONG_SIZE
+    assert finding.action is Action.REPORT
+
+
+def test_what_regroups_does_not_become_a_reshape_either() -> None:
+    assert rewritten(HEADER + REGROUPED, "view-to-reshape") == HEADER + REGROUPED
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f(x):\n    return x.view(2, -1)\n\nf(torch.ones(2, 3)), f(torch.ones(2, 3, 4))\n",
+        "def f(x):\n    return x.view(2, -1, 4)\n\nf(torch.ones(2, 3, 4)), f(torch.ones(2, 3, 2, 4))\n",
+        "def f(x):\n    return x.view(2, -1, 8, 4)\n\nf(torch.ones(2, 3, 32)), f(torch.ones(2, 6, 32))\n",
+    ],
+)
+def test_a_minus_one_that_flattens_is_no_finding(program: str) -> None:
+    assert not findings(HEADER + program, NAME)
