@@ -1,11 +1,11 @@
-"""Results of earlier runs, by what they depend on: this tool, the settings, the path and the bytes of the file."""
+"""Results of earlier runs, by everything they depend on: this tool, the settings, the file and its helper."""
 
 from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,8 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 import codemod
+from codemod.edit.helper_file import helper_for
+from codemod.engine import process, process_raw
 from codemod.result import FileResult
 from codemod.settings import Settings
 
@@ -23,21 +25,21 @@ class Cache:
 
     folder: Path
 
-    def look_up(self, path: str, settings: Settings, process: Callable[[str, Settings], FileResult]) -> FileResult:
-        """The result for the file as it is now, from the cache or made anew.
+    def look_up(self, path: str, settings: Settings, context: bytes = b"") -> FileResult:
+        """The result for the file as it is now, from the cache or made anew; with errors it is made anew each time.
 
-        Files with errors, or that need a helper file beside them, are made anew each time.
+        `context` stands for what the result depends on outside of the file.
         """
         try:
             raw = Path(path).read_bytes()
         except OSError:
             return process(path, settings)
-        place = self.folder / _key(path, raw, settings)
+        place = self.folder / _key(path, raw, settings, context)
         found = _load(place)
         if found is not None:
             return found
-        result = process(path, settings)
-        if not result.errors and result.helper is None and (result.change is None or result.change.before == raw):
+        result = process_raw(path, raw, settings)
+        if not result.errors:
             _save(place, result)
         return result
 
@@ -46,10 +48,17 @@ def default_cache() -> Cache:
     return Cache(user_cache_path("torch-codemod"))
 
 
+def _key(path: str, raw: bytes, settings: Settings, context: bytes) -> str:
+    digest = hashlib.sha256(_tool())
+    digest.update(repr((path, str(Path.cwd()), settings, _helper(path), context)).encode(errors="surrogateescape"))
+    digest.update(raw)
+    return digest.hexdigest()
+
+
 @cache
 def _tool() -> bytes:
-    """Of this tool's own sources: a development version changes without a new number."""
-    digest = hashlib.sha256(codemod.__version__.encode())
+    """Of Python and of this tool's own sources: a development version changes without a new number."""
+    digest = hashlib.sha256(f"{sys.version} {codemod.__version__}".encode())
     root = Path(codemod.__file__).parent
     for file in sorted([*root.rglob("*.py"), *(root.parent / "transforms").glob("*.py")]):
         status = file.stat()
@@ -57,11 +66,14 @@ def _tool() -> bytes:
     return digest.digest()
 
 
-def _key(path: str, raw: bytes, settings: Settings) -> str:
-    digest = hashlib.sha256(_tool())
-    digest.update(repr((settings, path, str(Path.cwd()))).encode())
-    digest.update(raw)
-    return digest.hexdigest()
+def _helper(path: str) -> tuple[str, int, int]:
+    """Where rewritten code would look for the helper file, and which one is there."""
+    helper = helper_for(path)
+    try:
+        status = Path(helper.path).stat()
+    except OSError:
+        return helper.module, 0, 0
+    return helper.module, status.st_size, status.st_mtime_ns
 
 
 def _load(place: Path) -> FileResult | None:
@@ -76,7 +88,11 @@ def _save(place: Path, result: FileResult) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+            beside = Path(file.name)
             file.write(pickle.dumps(result))
-        Path(file.name).replace(place)
     except OSError:
         return
+    try:
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)

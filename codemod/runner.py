@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,6 +20,8 @@ POOL_FROM_BYTES = 2_000_000
 """Less than this is done before a second process has started."""
 
 Progress = Callable[[int, int], None]
+Work = Callable[[str], FileResult]
+Futures = dict[str, "Future[FileResult]"]
 
 
 def run(
@@ -27,49 +31,84 @@ def run(
 
     `progress` is told how many files are done, of how many.
     """
-    if jobs == 1 or len(paths) < 2 or _bytes(paths) < POOL_FROM_BYTES:
-        for i, path in enumerate(paths):
-            yield _cached(path, settings, cache)
-            if progress is not None:
-                progress(i + 1, len(paths))
-        return
-    yield from _pooled(paths, settings, min(jobs, len(paths)), cache, progress)
+    work = partial(_one, settings=settings, cache=cache)
+    for done, result in enumerate(_results(paths, work, jobs), start=1):
+        yield result
+        if progress is not None:
+            progress(done, len(paths))
 
 
-def _pooled(
-    paths: Sequence[str], settings: Settings, jobs: int, cache: Cache | None, progress: Progress | None
-) -> Iterator[FileResult]:
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
+def _one(path: str, settings: Settings, cache: Cache | None) -> FileResult:
+    return process(path, settings) if cache is None else cache.look_up(path, settings)
+
+
+def _results(paths: Sequence[str], work: Work, jobs: int) -> Iterator[FileResult]:
+    if jobs == 1 or len(paths) < 2 or sum(map(_size, paths)) < POOL_FROM_BYTES:
+        return map(work, paths)
+    return _pooled(paths, work, min(jobs, len(paths)))
+
+
+def _pooled(paths: Sequence[str], work: Work, jobs: int) -> Iterator[FileResult]:
+    """The largest files are begun first, so that none of them is left to one worker at the end."""
+    begun = sorted(paths, key=_size, reverse=True)
+    pool = _pool(jobs)
     try:
-        futures = {path: pool.submit(_cached, path, settings, cache) for path in sorted(paths, key=_size, reverse=True)}
-        for i, path in enumerate(paths):
-            yield _result(path, futures[path])
-            if progress is not None:
-                progress(i + 1, len(paths))
+        futures = _submit(pool, begun, work)
+        for path in paths:
+            while _is_lost(futures[path]):
+                pool.shutdown(wait=False)
+                pool = _pool(jobs)
+                futures |= _again([path for path in begun if _is_lost(futures[path])], pool, work, jobs)
+            yield futures[path].result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _again(lost: Sequence[str], pool: ProcessPoolExecutor, work: Work, jobs: int) -> Futures:
+    """A dead worker fails all files that are not done: those that were in work get a process each, the others `pool`.
+
+    Workers take files in the order in which they were begun, so the first `jobs` were in work.
+    """
+    futures = _submit(pool, lost[jobs:], work)
+    for path in lost[:jobs]:
+        futures[path] = Future()
+        futures[path].set_result(_alone(path, work))
+    return futures
+
+
+def _alone(path: str, work: Work) -> FileResult:
+    with _pool(1) as pool:
+        future = _submit(pool, [path], work)[path]
+        if not _is_lost(future):
+            return future.result()
+    why = "the process that worked on it died; left unchanged, see whether memory runs out"
+    return FileResult(path, errors=(FileError(path, why),))
+
+
+def _submit(pool: ProcessPoolExecutor, paths: Sequence[str], work: Work) -> Futures:
+    futures: Futures = {}
+    for path in paths:
+        try:
+            futures[path] = pool.submit(work, path)
+        except BrokenProcessPool as error:
+            futures[path] = Future()
+            futures[path].set_exception(error)
+    return futures
+
+
+def _is_lost(future: Future[FileResult]) -> bool:
+    """Whether its worker died; waits until that is known."""
+    return isinstance(future.exception(), BrokenProcessPool)
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
+
+
 def _begin() -> None:
     """A worker's modules live as long as the worker: the collector need not look at them again."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent alone answers it
     gc.freeze()
-
-
-def _result(path: str, future: Future[FileResult]) -> FileResult:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return FileResult(path, errors=(FileError(path, "a worker process died; left unchanged, try --jobs 1"),))
-
-
-def _cached(path: str, settings: Settings, cache: Cache | None) -> FileResult:
-    if cache is None:
-        return process(path, settings)
-    return cache.look_up(path, settings, process)
-
-
-def _bytes(paths: Sequence[str]) -> int:
-    return sum(map(_size, paths))
 
 
 def _size(path: str) -> int:

@@ -316,7 +316,7 @@ def chunk(input: Layout, chunks: Index, dim: Index = 0) -> Parts | tuple[Layout,
     ".split_with_sizes",
     "torch.split_with_sizes",
     alias=Alias.ALWAYS,
-    examples=("x.split(2, 1)", "x.split([1, 2], dim=1)"),
+    examples=("x.split(2, 1)", "x.split([1, 3], dim=1)"),
 )
 def split(input: Layout, split_size_or_sections: Value, dim: Index = 0) -> Parts | tuple[Layout | None, ...] | None:
     if dim is None:
