@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import secrets
 import sys
-import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -50,7 +51,7 @@ def default_cache() -> Cache:
 
 def _key(path: str, raw: bytes, settings: Settings, context: bytes) -> str:
     digest = hashlib.sha256(_tool())
-    digest.update(repr((path, str(Path.cwd()), settings, _helper(path), context)).encode(errors="surrogateescape"))
+    digest.update(repr((path, str(Path.cwd()), settings, _helper(path), context)).encode())
     digest.update(raw)
     return digest.hexdigest()
 
@@ -77,22 +78,24 @@ def _helper(path: str) -> tuple[str, int, int]:
 
 
 def _load(place: Path) -> FileResult | None:
+    """None where there is none, or not all of it."""
     try:
-        found = pickle.loads(place.read_bytes())
-    except Exception:  # whatever a damaged pickle raises
+        stored = place.read_bytes()
+    except OSError:
         return None
+    checksum, pickled = stored[: hashlib.sha256().digest_size], stored[hashlib.sha256().digest_size :]
+    if hashlib.sha256(pickled).digest() != checksum:
+        return None
+    found = pickle.loads(pickled)
     return found if isinstance(found, FileResult) else None
 
 
 def _save(place: Path, result: FileResult) -> None:
-    try:
+    pickled = pickle.dumps(result)
+    beside = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
+    with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
-            beside = Path(file.name)
-            file.write(pickle.dumps(result))
-    except OSError:
-        return
-    try:
+        beside.write_bytes(hashlib.sha256(pickled).digest() + pickled)
         beside.replace(place)
-    finally:
+    with suppress(OSError):
         beside.unlink(missing_ok=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
 from codemod.edit.apply import apply
 from codemod.edit.helper_file import helper_change, helper_for
-from codemod.finding import Action, Finding
+from codemod.finding import Action, Finding, Reason
 from codemod.layout.analyse import analyse
 from codemod.registry import transforms
 from codemod.result import FileChange, FileError, FileResult
@@ -94,10 +96,11 @@ def _process_source(
 
 
 def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
+    place = Path(os.path.relpath(path, settings.root)).as_posix()
     ignored = {
         name
         for pattern, names in settings.per_file_ignores
-        if GitIgnoreSpec.from_lines([pattern]).match_file(path.lstrip("./"))
+        if GitIgnoreSpec.from_lines([pattern]).match_file(place)
         for name in names
     }
     return {name: t for name, t in transforms().items() if settings.is_selected(name) and name not in ignored}
@@ -139,19 +142,24 @@ def _placed(finding: Finding, notebook: Notebook | None) -> Finding:
         return finding
     cell, line = notebook.cell_of(finding.span.line)
     end = line + finding.span.end_line - finding.span.line
-    reasons = tuple(replace(r, line=notebook.cell_of(r.line)[1]) if r.line else r for r in finding.reasons)
+    reasons = tuple(_placed_reason(reason, finding.path, cell, notebook) for reason in finding.reasons)
     return replace(finding, span=replace(finding.span, line=line, end_line=end), cell=cell, reasons=reasons)
+
+
+def _placed_reason(reason: Reason, path: str, cell: int, notebook: Notebook) -> Reason:
+    if reason.line is None or reason.path not in (None, path):
+        return reason
+    its_cell, line = notebook.cell_of(reason.line)
+    text = reason.text if its_cell == cell else f"{reason.text} (in cell {its_cell})"
+    return replace(reason, line=line, text=text)
 
 
 def _lines(
     syntax: Syntax, findings: tuple[Finding, ...], notebook: Notebook | None
 ) -> tuple[tuple[int, int, str], ...]:
     """(cell, line, text) of the lines that a report shows."""
+    shown = dict.fromkeys(finding.span.line for finding in findings if finding.action is not Action.KEEP)
+    if not shown:
+        return ()
     texts = re.split(r"\r\n|\r|\n", syntax.text)
-    found = []
-    for finding in findings:
-        if finding.action is not Action.KEEP:
-            line = finding.span.line
-            cell, shown = notebook.cell_of(line) if notebook else (0, line)
-            found.append((cell, shown, texts[line - 1]))
-    return tuple(dict.fromkeys(found))
+    return tuple((*(notebook.cell_of(line) if notebook else (0, line)), texts[line - 1]) for line in shown)

@@ -45,6 +45,8 @@ class Settings:
     exclude: tuple[str, ...] = ()
     """gitignore patterns, beside the ignore files."""
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    root: str = "."
+    """The folder that patterns are relative to: that of the pyproject.toml which holds them."""
 
     def is_selected(self, transform: str) -> bool:
         return (not self.select or transform in self.select) and transform not in self.ignore

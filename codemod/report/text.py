@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from rich.cells import cell_len
 from rich.text import Text
 
-from codemod.finding import Action, Finding, Verdict
+from codemod.finding import Action, Finding, Reason, Verdict
 from codemod.report.report import summarise
 from codemod.result import FileResult, RunResult
 
 _STYLES = {Action.REWRITE: "bold yellow", Action.REPORT: "bold magenta"}
+_TOLD = frozenset({Verdict.FAILING, Verdict.WRITTEN_THROUGH})
+"""Verdicts that the kept are not counted by: they are what a run rewrites and reports."""
 
 
 def lines(result: RunResult, *, written: bool) -> Iterator[Text]:
@@ -21,6 +25,8 @@ def lines(result: RunResult, *, written: bool) -> Iterator[Text]:
                 yield from _finding(finding, file)
         for line in file.unused_suppressions:
             yield Text(f"{file.path}:{line}: this suppression comment suppresses nothing; remove it")
+    for path in dict.fromkeys(file.helper.path for file in result.files if file.helper is not None):
+        yield Text(f"{path}: {'written' if written else 'to be written'}; rewritten code imports it")
     yield _summary(result, written)
 
 
@@ -33,39 +39,51 @@ def _finding(finding: Finding, file: FileResult) -> Iterator[Text]:
     yield head
     source = next((text for c, line, text in file.lines if line == span.line and c == (finding.cell or 0)), None)
     if source is not None:
-        shown = source.replace("\t", " ")
-        yield Text(f"  {span.line:>5} | {shown}")
-        yield Text(f"        | {' ' * (span.column - 1)}{'^' * _width(finding, shown)}", style="green")
+        yield from _pointed(_visible(source), span.line, span.column)
     for reason in finding.reasons:
-        place = f"line {reason.line}: " if reason.line is not None else ""
-        yield Text(f"        = {place}{reason.text}", style="dim")
+        yield Text(f"        = {_place(reason, finding.path)}{reason.text}", style="dim")
     if finding.replacement is not None:
         first, *rest = finding.replacement.splitlines()
         yield Text(f"        + {first}{' ...' if rest else ''}", style="cyan")
     yield Text("")
 
 
-def _width(finding: Finding, source: str) -> int:
-    """Of the method's name."""
-    rest = source[finding.span.column - 1 :]
-    return max(1, len(rest) - len(rest.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")))
+def _pointed(source: str, line: int, column: int) -> Iterator[Text]:
+    """The line with the method's name marked."""
+    name = re.match(r"\w+", source[column - 1 :])
+    yield Text(f"  {line:>5} | {source}")
+    yield Text(f"        | {' ' * cell_len(source[: column - 1])}{'^' * cell_len(name[0] if name else ' ')}", "green")
+
+
+def _visible(source: str) -> str:
+    """Tabs, form feeds and what else moves a terminal's cursor as one blank each."""
+    return "".join(character if character.isprintable() else " " for character in source)
+
+
+def _place(reason: Reason, path: str) -> str:
+    if reason.line is None:
+        return ""
+    return f"line {reason.line}: " if reason.path in (None, path) else f"{reason.path}:{reason.line}: "
 
 
 def _summary(result: RunResult, written: bool) -> Text:
     summary = summarise(result)
     rewrites, reports = summary.actions[Action.REWRITE.value], summary.actions[Action.REPORT.value]
-    kept = summary.actions[Action.KEEP.value]
-    shown = [verdict for verdict in Verdict if verdict not in (Verdict.FAILING, Verdict.WRITTEN_THROUGH)]
-    counts = {verdict: _kept(result, verdict) for verdict in shown}
-    detail = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+    files = f"{_files(summary.files)} seen"
+    failed = f", {len(result.errors)} left out" if result.errors else ""
+    if not rewrites and not reports:
+        return Text(f"Nothing to rewrite: {_kept(result)}; {files}{failed}")
     verb = "rewritten" if written else "to rewrite"
-    parts = [f"{rewrites} {verb}", f"{reports} reported", f"{kept} kept{f' ({detail})' if detail else ''}"]
     changed = f"{summary.changed} {'changed' if written else 'would change'}"
-    return Text(f"{', '.join(parts)}; {_files(summary.files)} seen, {changed}")
+    return Text(f"{rewrites} {verb}, {reports} reported, {_kept(result)}; {files}, {changed}{failed}")
 
 
-def _kept(result: RunResult, verdict: Verdict) -> int:
-    return sum(finding.verdict is verdict and finding.action is Action.KEEP for finding in result.findings)
+def _kept(result: RunResult) -> str:
+    """How many calls are kept, and why."""
+    kept = [finding.verdict for finding in result.findings if finding.action is Action.KEEP]
+    shown = [verdict for verdict in Verdict if verdict in kept and verdict not in _TOLD]
+    detail = ", ".join(f"{kept.count(verdict)} {verdict.value}" for verdict in shown)
+    return f"{len(kept)} kept ({detail})" if detail else f"{len(kept)} kept"
 
 
 def _files(count: int) -> str:
