@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Form, Observation, OpCall
 from codemod.layout.program import COPIES, Program, Routine, dotted, survey
+from codemod.layout.viewable import Legality
 from codemod.layout.whole_file import tell
 from codemod.syntax.parse import Syntax
+
+
+CALLERS = 2
+"""Callers of callers are asked this far: as deep as calls are followed."""
 
 
 def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
@@ -17,8 +23,11 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
     if not program.sites:
         return ()
     interpreter = FileInterpreter(program)
-    for routine in roots(program):
-        interpreter.run_routine(routine)
+    tops = [r for r in program.routines if r.parent is None or r.parent is program.routines[0]]
+    for routine in tops:
+        if _holds_site(routine):
+            interpreter.run_routine(routine)
+    _ask_callers(tops, interpreter)
     calls = [
         (found, routine)
         for routine in program.routines
@@ -34,26 +43,44 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
     )
 
 
-def roots(program: Program) -> list[Routine]:
-    """Routines that hold a site, or call one that does; nested ones are run where they are defined."""
-    relevant = {routine.name.rpartition(".")[2] for routine in program.routines if _holds_site(routine)}
-    tops = [r for r in program.routines if r.parent is None or r.parent.parent is None]
-    tops = [r for r in tops if r.parent is None or r.parent is program.routines[0]]
-    found: dict[int, Routine] = {}
-    grown = True
-    while grown:
-        grown = False
-        for routine in tops:
-            if id(routine) in found:
-                continue
-            if _holds_site(routine) or not relevant.isdisjoint(_called(routine)):
-                found[id(routine)] = routine
-                name = routine.name.rpartition(".")[2]
-                relevant.add(name)
-                if name in ("forward", "__call__", "__init__") and routine.owner is not None:
-                    relevant.add(routine.owner.name)
-                grown = True
-    return [routine for routine in tops if id(routine) in found]
+def _ask_callers(tops: Sequence[Routine], interpreter: FileInterpreter) -> None:
+    """Run what calls a routine that leaves something open, for what it passes."""
+    relevant = {name for routine in tops if _is_open(routine, interpreter) for name in _names(routine)}
+    callers: dict[int, Routine] = {}
+    for _ in range(CALLERS):
+        found = [r for r in tops if id(r) not in callers and not relevant.isdisjoint(_called(r)) and not r.name.endswith("__init__")]
+        callers |= {id(routine): routine for routine in found}
+        relevant |= {name for routine in found for name in _names(routine)}
+    interpreter.observe_calls_of(frozenset(relevant))
+    for routine in tops:
+        if id(routine) in callers:
+            interpreter.run_routine(routine)
+
+
+def _names(routine: Routine) -> Iterator[str]:
+    """What a call of it is spelled with: its last name, and that of its class where it is run by calling an object."""
+    name = routine.name.rpartition(".")[2]
+    if name:
+        yield name
+    if name in ("forward", "__call__", "__init__") and routine.owner is not None:
+        yield routine.owner.name
+
+
+def _is_open(routine: Routine, interpreter: FileInterpreter) -> bool:
+    """Does it hold a site that what its callers pass can decide?"""
+    if any(_is_open(child, interpreter) for child in routine.children if routine.parent is not None):
+        return True
+    return any(_asks(call, interpreter) for call in routine.sites)
+
+
+def _asks(call: ast.Call, interpreter: FileInterpreter) -> bool:
+    """Not a view that is legal whatever is passed and names no number, which callers may contradict."""
+    seen = interpreter.notebook.observations.get(id(call), {})
+    is_legal = all(o.any is not None and o.any.legality is Legality.LEGAL for o in seen)
+    return not (seen and is_legal) or any(
+        isinstance(argument, ast.Constant) and type(argument.value) is int and argument.value > 1
+        for argument in ast.walk(call)
+    )
 
 
 def _holds_site(routine: Routine) -> bool:

@@ -223,15 +223,7 @@ class _Judge:
         if match is None:
             return None
         line, column, end = (int(group) for group in match.groups())
-        for routine in self.program.routines:
-            for node in ast.walk(routine.node):
-                if (
-                    isinstance(node, ast.expr)
-                    and (node.lineno, node.col_offset, node.end_col_offset) == (line, column, end)
-                    and isinstance(node, ast.Call | ast.Subscript)
-                ):
-                    return node
-        return None
+        return self.program.expression_at(line, column, end)
 
 
 def _is_pack(atom: Atom) -> bool:

@@ -10,7 +10,8 @@ from typing import Protocol
 from codemod.finding import Reason
 from codemod.layout.op_call import Observation
 from codemod.layout.ops.lift import Place
-from codemod.layout.program import Program
+from codemod.layout.program import Program, dotted
+from codemod.layout.relevance import Slice
 from codemod.layout.size import Size
 from codemod.layout.state import State
 from codemod.layout.value import Class, Condition, Function, Instance, Unknown, Value
@@ -84,6 +85,8 @@ class Frame:
     """Names of the parameters."""
     when: frozenset[Condition] = frozenset()
     """The tests under which the callee of the present call is the one that it is taken for."""
+    slice: Slice | None = None
+    """Which statements need not be run; None: all are."""
     round: int = 0
     """Of the innermost loop."""
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)
@@ -101,11 +104,15 @@ class Frame:
         key = f"{self.key}{node.lineno}:{node.col_offset}:{node.end_col_offset}"
         return Place(f"{key}'{self.round}" if self.round else key, node.end_lineno or node.lineno, node, label)
 
+    def place_of(self, node: ast.stmt) -> str:
+        """A name for what the statement binds."""
+        return f"{self.key}{node.lineno}'{self.round}:"
+
     def spell(self, node: ast.expr) -> str:
         """The node's source on one line, cut to a length that reads in a message."""
         text = self.texts.get(id(node))
         if text is None:
-            text = self.texts[id(node)] = ast.unparse(node)
+            text = self.texts[id(node)] = dotted(node) or ast.unparse(node)
         return text if len(text) <= 60 else f"{text[:30]}...{text[-25:]}"
 
     def unfollowed(self, node: ast.expr, why: str = "", number: Size | None = None) -> Unknown:

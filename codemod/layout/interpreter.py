@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 
 from codemod.finding import Reason
@@ -12,16 +13,22 @@ from codemod.layout.frame import Frame, Notebook
 from codemod.layout.narrow import narrowed
 from codemod.layout.parameters import bind_arguments, opaque_arguments
 from codemod.layout.program import FunctionNode, Program, Routine
+from codemod.layout.relevance import Body, Slice
 from codemod.layout.state import State, join
 from codemod.layout.targets import assign, written_views
 from codemod.layout.value import (
+    Choice,
     Class,
     Condition,
     Constant,
     Foreign,
     Function,
     Instance,
+    Mapping,
+    Method,
     Qualified,
+    Repeated,
+    Several,
     Tensor,
     Unknown,
     Value,
@@ -42,21 +49,33 @@ class FileInterpreter:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.relevant: frozenset[str] = frozenset()
+        """Names of functions whose calls are observed beside the sites."""
         self.notebook = Notebook()
         self.steps = 0
         self._attributes: dict[tuple[int, str], dict[str, Value]] = {}
         self._summaries: dict[tuple[object, ...], Value] = {}
+        self._bodies: dict[int, Body] = {}
+        self._slices: dict[tuple[int, bool], Slice] = {}
         self._texts: dict[int, str] = {}
         self._tests: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         return evaluate(node, frame)
 
+    def observe_calls_of(self, relevant: frozenset[str]) -> None:
+        """From now on calls of functions of these names are followed whatever becomes of their result."""
+        self.relevant = relevant
+        self._slices.clear()
+        self._summaries.clear()
+
     def run_routine(self, routine: Routine) -> None:
         """A function taken by itself: its callers may pass anything."""
         node = routine.node
         if isinstance(node, ast.Module):
-            self._run(node.body, self._frame(State(), "", "", (id(node),)))
+            frame = self._frame(State(), "", "", (id(node),))
+            frame.slice = self._slice(node, returns=False)
+            self._run(node.body, frame)
             return
         owner = Class(routine.owner, routine.owner.name) if routine.owner else None
         self._run_alone(Function(node, routine.name), owner)
@@ -74,6 +93,7 @@ class FileInterpreter:
             State(dict(function.closure)), f"{function.qualified_name}:", function.qualified_name, active
         )
         frame.owner = owner
+        frame.slice = self._slice(node, returns=False)
         for name, value in opaque_arguments(node, function.qualified_name, owner, bound, frame).items():
             frame.state.bind(name, value)
         frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
@@ -103,7 +123,7 @@ class FileInterpreter:
         self,
         function: Function,
         positional: Sequence[Value],
-        keywords: Mapping[str, Value],
+        keywords: Namespace[str, Value],
         node: ast.expr,
         frame: Frame,
     ) -> Value:
@@ -131,12 +151,13 @@ class FileInterpreter:
         for name, value in bound.items():
             inner.state.bind(name, value)
         inner.arguments = frozenset(bound)
+        inner.slice = self._slice(function.node, returns=True)
         self._run_body(function.node, inner)
         if id(function.node) in self.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
 
-    def attributes(self, of: Instance, frame: Frame) -> Mapping[str, Value]:
+    def attributes(self, of: Instance, frame: Frame) -> Namespace[str, Value]:
         key = (id(of.of.node), of.label)
         if key not in self._attributes:
             self._attributes[key] = {}
@@ -190,10 +211,30 @@ class FileInterpreter:
     def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""
         for statement in body:
+            if frame.slice is not None and frame.slice.is_idle(statement) and self._passes_over(statement, frame):
+                continue
             self.steps += 1
             if not self._statement(statement, frame):
                 return False
         return True
+
+    def _passes_over(self, node: ast.stmt, frame: Frame) -> bool:
+        """Leave an idle statement out, unless it may write through a view."""
+        assert frame.slice is not None
+        names = frame.state.names
+        if any(name in names and _shares(names[name]) for name in frame.slice.mentioned(node)):
+            return False
+        for name in sorted(frame.slice.bound(node)):
+            frame.state.bind(name, Unknown(f"what `{name}` is", node.lineno, f"{frame.place_of(node)}{name}"))
+        return True
+
+    def _slice(self, node: FunctionNode | ast.Module, *, returns: bool) -> Slice:
+        key = (id(node), returns)
+        if key not in self._slices:
+            if id(node) not in self._bodies:
+                self._bodies[id(node)] = Body(node, self.program.sites)
+            self._slices[key] = Slice(self._bodies[id(node)], self.relevant, returns=returns)
+        return self._slices[key]
 
     def _statement(self, node: ast.stmt, frame: Frame) -> bool:
         match node:
@@ -213,9 +254,7 @@ class FileInterpreter:
             case ast.For() | ast.AsyncFor() | ast.While():
                 return self._loop(node, frame)
             case ast.Return():
-                frame.returned.append(
-                    (evaluate(node.value, frame) if node.value else Constant(None), frame.state.facts)
-                )
+                self._return(node, frame)
                 return False
             case ast.With() | ast.AsyncWith():
                 return self._with(node, frame)
@@ -244,6 +283,11 @@ class FileInterpreter:
                     if isinstance(target, ast.Name):
                         frame.state.names.pop(target.id, None)
         return True
+
+    def _return(self, node: ast.Return, frame: Frame) -> None:
+        if frame.slice is not None and frame.slice.returns_idly(node) and self._passes_over(node, frame):
+            return
+        frame.returned.append((evaluate(node.value, frame) if node.value else Constant(None), frame.state.facts))
 
     def _augment(self, node: ast.AugAssign, frame: Frame) -> None:
         """`x += y` writes in place to a tensor, and binds anything else anew."""
@@ -380,3 +424,22 @@ class FileInterpreter:
             name = alias.asname or alias.name.partition(".")[0]
             if name in self.program.imports:
                 frame.state.bind(name, Qualified(self.program.imports[name]))
+
+
+def _shares(value: Value) -> bool:
+    """Does it share storage with the result of a site?"""
+    match value:
+        case Tensor(views=views) | Foreign(views=views):
+            return bool(views)
+        case Several(items):
+            return any(_shares(item) for item in items)
+        case Mapping(items):
+            return any(_shares(item) for _, item in items)
+        case Repeated(item):
+            return _shares(item)
+        case Choice(alternatives):
+            return any(_shares(option) for option, _ in alternatives)
+        case Method(receiver, _):
+            return _shares(receiver)
+        case _:
+            return False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
 from itertools import pairwise
 
+from codemod.layout.lazy import lazy
 from codemod.layout.origin import Origin
 from codemod.layout.size import ONE, UNKNOWN, Answer, Atom, AtomKind, Size, equal, product
 
@@ -61,12 +61,12 @@ class Layout:
 
     dims: tuple[Dim, ...]
 
-    @cached_property
+    @lazy
     def rank(self) -> int | None:
         """None where dims are packed."""
         return None if self.pack_at is not None else len(self.dims)
 
-    @cached_property
+    @lazy
     def pack_at(self) -> int | None:
         return next((i for i, dim in enumerate(self.dims) if dim.pack), None)
 
@@ -78,40 +78,40 @@ class Layout:
     def strides(self) -> tuple[Size, ...]:
         return tuple(dim.stride for dim in self.dims)
 
-    @cached_property
+    @lazy
     def numel(self) -> Size:
         return product(self.sizes)
 
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash(self.dims)
 
-    @cached_property
+    @lazy
     def core(self) -> tuple[Dim, ...]:
         """The dims without those of size 1, which merge with anything and hide nothing."""
         return tuple(dim for dim in self.dims if dim.size != ONE)
 
-    @cached_property
+    @lazy
     def boundaries(self) -> tuple[Answer, ...]:
         """For each two adjacent dims of `core`: can a view merge them?"""
         return tuple(can_merge(left, right) for left, right in pairwise(self.core))
 
-    @cached_property
+    @lazy
     def is_mergeable(self) -> bool:
         """Every view of it is legal, for all sizes: contiguous but for a common scale of the strides."""
         return all(answer is Answer.YES for answer in self.boundaries) and all(
             dim.pack is None or dim.pack.merged for dim in self.dims
         )
 
-    @cached_property
+    @lazy
     def is_contiguous(self) -> bool:
         """Contiguous for all sizes."""
         return self.is_mergeable and (not self.core or self.core[-1].stride == ONE)
 
-    @cached_property
+    @lazy
     def origins(self) -> tuple[Origin, ...]:
         """What decides the strides that the source does not fix."""
         found = dict.fromkeys(o for dim in self.dims for atom in sorted(dim.stride.atoms) for o in atom.origins)
@@ -175,7 +175,10 @@ def contiguous(sizes: Sequence[Size]) -> Layout:
     for size in reversed(sizes):
         dims.append(Dim(size, stride))
         stride = stride * size
-    return Layout(tuple(reversed(dims)))
+    layout = Layout(tuple(reversed(dims)))
+    if UNKNOWN not in sizes:
+        vars(layout).update(is_mergeable=True, is_contiguous=True)
+    return layout
 
 
 def restrided(layout: Layout) -> Layout:

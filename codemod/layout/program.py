@@ -59,6 +59,15 @@ class Program:
     """Ids of the functions that yield."""
     stored: Mapping[int, set[str]]
     """Attributes of `self` that methods other than `__init__` bind, by the id of the class."""
+    _placed: dict[tuple[int, int, int | None], ast.Call | ast.Subscript] = field(default_factory=dict)
+
+    def expression_at(self, line: int, column: int, end: int) -> ast.Call | ast.Subscript | None:
+        """The call or subscript that begins and ends there."""
+        if not self._placed:
+            for node in ast.walk(self.routines[0].node):
+                if isinstance(node, ast.Call | ast.Subscript):
+                    self._placed.setdefault((node.lineno, node.col_offset, node.end_col_offset), node)
+        return self._placed.get((line, column, end))
 
     def methods(self, node: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """By name, those of the bases in this file included."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING
+
+from codemod.layout.lazy import lazy
 
 if TYPE_CHECKING:
     from codemod.layout.origin import Origin
@@ -73,11 +74,16 @@ class Size:
             return Size((((value,), 1),))
         return Size((((), value),) if value else ())
 
-    @cached_property
+    @lazy
     def atoms(self) -> frozenset[Atom]:
         return frozenset(atom for monomial, _ in self.terms or () for atom in monomial)
 
-    @cached_property
+    @lazy
+    def is_named(self) -> bool:
+        """Known, and every atom has an owner or needs none: an op rule left nothing open."""
+        return self.terms is not None and all(atom.owner != "" for atom in self.atoms)
+
+    @lazy
     def constant(self) -> int | None:
         """The value, where it is a number."""
         if self.terms is None:
@@ -87,7 +93,7 @@ class Size:
         (monomial, coefficient), *rest = self.terms
         return coefficient if not rest and not monomial else None
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash(self.terms)
 
@@ -112,9 +118,10 @@ class Size:
             return other
         if other is ONE or other.terms == _ONE_TERMS:
             return self
-        return _collect(
-            [(_merge(m, n), c * d) for m, c in self.terms for n, d in other.terms],
-        )
+        if len(self.terms) == 1 and len(other.terms) == 1:
+            ((m, c),), ((n, d),) = self.terms, other.terms
+            return Size(((_merge(m, n), c * d),))
+        return _collect([(_merge(m, n), c * d) for m, c in self.terms for n, d in other.terms])
 
     def __str__(self) -> str:
         if self.terms is None:

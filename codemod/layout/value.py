@@ -29,7 +29,7 @@ class Tensor:
 
     default: Layout
     any: Layout
-    history: tuple[Reason, ...] = ()
+    history: tuple[Reason, ...] = field(default=(), compare=False)
     """How it came to be strided, oldest first."""
     views: frozenset[int] = frozenset()
     """Call ids of the sites through which it shares storage: a write to it is a write through those."""

@@ -79,6 +79,8 @@ def lift(
     if bound is None:
         return Unknown(f"the arguments of `{place.text}`", place.line)
     bound |= constructor or {}
+    if not any(isinstance(value, Choice) for value in bound.values()):
+        return _lift_one(rule, bound, place)
     names = list(bound)
     alternatives: list[tuple[Value, frozenset[Condition]]] = []
     for case in _cases([bound[name] for name in names]):
@@ -105,21 +107,24 @@ def bind(
             rest = []
         else:
             bound[parameter.name] = rest.pop(0)
-    names = {parameter.name for parameter in parameters}
-    aliases = {
-        "axis": "dim",
-        "axis0": "dim0",
-        "axis1": "dim1",
-        "size": "shape",
-        "other": "mat2",
-        "x": "input",
-        "keepdims": "keepdim",
-    }
+    names = {parameter.name for parameter in parameters} if keywords else ()
     for name, value in keywords.items():
-        known = name if name in names else aliases.get(name, name)
+        known = name if name in names else _ALIASES.get(name, name)
         if known in names and known not in bound:
             bound[known] = value
     return None if rest else bound
+
+
+_ALIASES = {
+    "axis": "dim",
+    "axis0": "dim0",
+    "axis1": "dim1",
+    "size": "shape",
+    "other": "mat2",
+    "x": "input",
+    "keepdims": "keepdim",
+}
+"""Other names that torch takes for a parameter."""
 
 
 def _is_sequence(value: Value) -> bool:
@@ -356,22 +361,23 @@ def _tensor(
 
 def _history(source: Tensor | None, result: Layout, rule: Rule, place: Place) -> tuple[Reason, ...]:
     """The chain that explains the strides, grown by this op where it changed the order in memory."""
+    if source is not None and (source.default is result or source.default == result):
+        return source.history
     if result.is_mergeable:
         return ()
     before = source.history if source else ()
-    if source is not None and source.default.strides == result.strides and source.default.sizes == result.sizes:
-        return before
     return (*before, Reason(place.text, line=place.line))[-4:]
 
 
 def _named(layout: Layout | None, world: World, tensors: Sequence[Tensor], place: Place) -> Layout:
     """The rule's answer with a symbol for everything that it left open."""
-    inherited = tuple(dict.fromkeys(origin for value in tensors for origin in value.layout(world).origins))
-    if layout is None:
-        return unknown(place.key, inherited or _unfollowed(place))
-    if all(_is_named(dim) for dim in layout.dims):
+    if layout is not None and all(_is_named(dim) for dim in layout.dims):
         return layout
-    return Layout(tuple(_name_dim(dim, i, inherited or _unfollowed(place), place) for i, dim in enumerate(layout.dims)))
+    inherited = tuple(dict.fromkeys(origin for value in tensors for origin in value.layout(world).origins))
+    origins = inherited or _unfollowed(place)
+    if layout is None:
+        return unknown(place.key, origins)
+    return Layout(tuple(_name_dim(dim, i, origins, place) for i, dim in enumerate(layout.dims)))
 
 
 def _unfollowed(place: Place) -> tuple[Origin, ...]:
@@ -379,9 +385,7 @@ def _unfollowed(place: Place) -> tuple[Origin, ...]:
 
 
 def _is_named(dim: Dim) -> bool:
-    if dim.size.terms is None or dim.stride.terms is None or (dim.pack is not None and not dim.pack.owner):
-        return False
-    return all(atom.owner != "" for atom in dim.stride.atoms | dim.size.atoms)
+    return dim.size.is_named and dim.stride.is_named and (dim.pack is None or bool(dim.pack.owner))
 
 
 def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], place: Place) -> Dim:
