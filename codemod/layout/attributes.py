@@ -129,7 +129,7 @@ def as_tensor(value: Value) -> Tensor:
 
 def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
     methods = frame.program.methods(value.of.node)
-    found = frame.interpreter.attributes(value, frame).get(node.attr)
+    found = frame.interpreter.attribute(value, node.attr, frame)
     if found is not None:
         return found
     if node.attr in methods:
@@ -150,7 +150,7 @@ def _of_class(value: Class, node: ast.Attribute, frame: Frame) -> Value:
     methods = frame.program.methods(value.node)
     if node.attr in methods:
         return Function(methods[node.attr], f"{value.qualified_name}.{node.attr}")
-    found = frame.interpreter.attributes(Instance(value, value.qualified_name), frame).get(node.attr)
+    found = frame.interpreter.attribute(Instance(value, value.qualified_name), node.attr, frame)
     label = f"{value.qualified_name}.{node.attr}"
     return found if found is not None else Unknown(f"what `{label}` is", node.lineno, label)
 

@@ -11,7 +11,7 @@ from codemod.layout.attributes import as_tensor, attribute_of, parameter, rank_o
 from codemod.layout.frame import Frame
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Rule, rules
-from codemod.layout.program import dotted
+from codemod.layout.program import REGISTERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State
 from codemod.layout.subscripts import element
@@ -191,12 +191,7 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
     positional, keywords, is_open = arguments
     if isinstance(receiver, Foreign):
         return _call_foreign(receiver, name, node, arguments, frame)
-    if isinstance(receiver, Instance) and name in (
-        "register_buffer",
-        "register_parameter",
-        "add_module",
-        "register_module",
-    ):
+    if isinstance(receiver, Instance) and name in REGISTERS:
         return _register(receiver, positional, keywords, frame)
     if not isinstance(receiver, Tensor | Unknown | Number):
         return _call_container(receiver, name, node, positional, frame)

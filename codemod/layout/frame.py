@@ -33,8 +33,8 @@ class Interpreter(Protocol):
         """The value returned; the calls in the function's body are observed with these arguments."""
         ...
 
-    def attributes(self, of: Instance, frame: Frame) -> Mapping[str, Value]:
-        """What `self.name` is behind `__init__`, by name."""
+    def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        """What `self.name` is behind `__init__`; None where nothing binds it."""
         ...
 
     def look_into(self, function: Function, frame: Frame) -> None:

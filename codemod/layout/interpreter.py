@@ -53,7 +53,8 @@ class FileInterpreter:
         """Names of functions whose calls are observed beside the sites."""
         self.notebook = Notebook()
         self.steps = 0
-        self._attributes: dict[tuple[int, str], dict[str, Value]] = {}
+        self._attributes: dict[tuple[int, str, str], Value | None] = {}
+        self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
         self._summaries: dict[tuple[object, ...], Value] = {}
         self._bodies: dict[int, Body] = {}
         self._slices: dict[tuple[int, bool], Slice] = {}
@@ -157,39 +158,53 @@ class FileInterpreter:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
 
-    def attributes(self, of: Instance, frame: Frame) -> Namespace[str, Value]:
-        key = (id(of.of.node), of.label)
+    def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        key = (id(of.of.node), of.label, name)
         if key not in self._attributes:
-            self._attributes[key] = {}
-            self._attributes[key] = self._read_attributes(of, frame)
+            self._attributes[key] = None
+            self._attributes[key] = self._read_attribute(of, name, frame)
         return self._attributes[key]
 
-    def _read_attributes(self, of: Instance, frame: Frame) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        for node in reversed(self.program.bases(of.of.node)):
-            found |= self._class_level(node, of.label)
+    def _read_attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        """As the class nearest to the object's own leaves it: at class level, then in `__init__`, then anywhere."""
+        for node in self.program.bases(of.of.node):
+            if name in self.program.stored.get(id(node), ()):
+                label = f"{of.label}.{name}"
+                return Unknown(f"what `{label}` is", name=label)
             init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
             if init is not None and id(init) not in frame.active:
-                found |= self._initialised(init, of, node, frame)
-            for name in sorted(self.program.stored.get(id(node), ())):
-                label = f"{of.label}.{name}"
-                found[name] = Unknown(f"what `{label}` is", name=label)
-        return found
+                found = self._initialised(init, of, node, name, frame)
+                if found is not None:
+                    return found
+            found = self._class_level(node, of.label).get(name)
+            if found is not None:
+                return found
+        return None
 
-    def _class_level(self, node: ast.ClassDef, label: str) -> dict[str, Value]:
-        frame = self._frame(State(), f"{label}:", node.name, ())
-        for statement in node.body:
-            if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Call | ast.Lambda):
-                self._run([statement], frame)
-            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                name = statement.target.id
-                frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
-        return dict(frame.state.names)
+    def _class_level(self, node: ast.ClassDef, label: str) -> Namespace[str, Value]:
+        key = (id(node), label)
+        if key not in self._class_levels:
+            frame = self._frame(State(), f"{label}:", node.name, ())
+            self._class_levels[key] = frame.state.names
+            for statement in node.body:
+                if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Call | ast.Lambda):
+                    self._run([statement], frame)
+                elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    name = statement.target.id
+                    frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
+        return self._class_levels[key]
 
-    def _initialised(self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, frame: Frame) -> dict[str, Value]:
-        name = f"{node.name}.__init__"
-        inner = self._frame(State(), f"{of.label}:", name, (*frame.active, id(init)))
+    def _initialised(
+        self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, name: str, frame: Frame
+    ) -> Value | None:
+        """What `__init__` binds `self.name` to; only the statements that bear on it are run."""
+        own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
+        wanted = Slice(self._body(init), frozenset(), wanted=frozenset({f"{own}.{name}"}))
+        if not wanted.is_bound:
+            return None
+        inner = self._frame(State(), f"{of.label}:", f"{node.name}.__init__", (*frame.active, id(init)))
         inner.owner = Class(node, node.name)
+        inner.slice = wanted
         this = Instance(of.of, of.label)
         bound = None
         if of.positional is not None and node is of.of.node:
@@ -198,15 +213,9 @@ class FileInterpreter:
             bound = opaque_arguments(init, f"{of.label}.__init__", inner.owner, this, inner)
         for parameter, value in bound.items():
             inner.state.bind(parameter, value)
-        own = next(iter(bound), "self")
         self._run(init.body, inner)
-        names = {
-            n.removeprefix(f"{prefix}."): v
-            for prefix in (own, of.label)
-            for n, v in inner.state.names.items()
-            if n.startswith(f"{prefix}.")
-        }
-        return {n: v for n, v in names.items() if "." not in n}
+        names = inner.state.names
+        return names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
 
     def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""
@@ -231,10 +240,14 @@ class FileInterpreter:
     def _slice(self, node: FunctionNode | ast.Module, *, returns: bool) -> Slice:
         key = (id(node), returns)
         if key not in self._slices:
-            if id(node) not in self._bodies:
-                self._bodies[id(node)] = Body(node, self.program.sites)
-            self._slices[key] = Slice(self._bodies[id(node)], self.relevant, returns=returns)
+            body = self._body(node)
+            self._slices[key] = Slice(body, self.relevant, returns=returns)
         return self._slices[key]
+
+    def _body(self, node: FunctionNode | ast.Module) -> Body:
+        if id(node) not in self._bodies:
+            self._bodies[id(node)] = Body(node, self.program.sites)
+        return self._bodies[id(node)]
 
     def _statement(self, node: ast.stmt, frame: Frame) -> bool:
         match node:
@@ -264,7 +277,7 @@ class FileInterpreter:
                 evaluate(node.test, frame)
                 frame.state = narrowed(frame.state, node.test, True, frame)
             case ast.Raise():
-                if node.exc is not None:
+                if node.exc is not None and not (frame.slice is not None and frame.slice.leaves_idly(node)):
                     evaluate(node.exc, frame)
                 return False
             case ast.Break() | ast.Continue():
@@ -285,7 +298,7 @@ class FileInterpreter:
         return True
 
     def _return(self, node: ast.Return, frame: Frame) -> None:
-        if frame.slice is not None and frame.slice.returns_idly(node) and self._passes_over(node, frame):
+        if frame.slice is not None and frame.slice.leaves_idly(node) and self._passes_over(node, frame):
             return
         frame.returned.append((evaluate(node.value, frame) if node.value else Constant(None), frame.state.facts))
 

@@ -11,6 +11,8 @@ VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
 """Ops that return a view or a copy: what is written to their result may be lost."""
 DECIDED = VIEWS | {"bmm", "Dim"}
+REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
+"""Methods of a module that bind an attribute by its name."""
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Scope = FunctionNode | ast.Module
@@ -59,6 +61,7 @@ class Program:
     """Ids of the functions that yield."""
     stored: Mapping[int, set[str]]
     """Attributes of `self` that methods other than `__init__` bind, by the id of the class."""
+    _methods: dict[int, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
     _placed: dict[tuple[int, int, int | None], ast.Call | ast.Subscript] = field(default_factory=dict)
 
     def expression_at(self, line: int, column: int, end: int) -> ast.Call | ast.Subscript | None:
@@ -69,13 +72,15 @@ class Program:
                     self._placed.setdefault((node.lineno, node.col_offset, node.end_col_offset), node)
         return self._placed.get((line, column, end))
 
-    def methods(self, node: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    def methods(self, node: ast.ClassDef) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """By name, those of the bases in this file included."""
-        found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-        for base in self.bases(node):
-            for item in base.body:
-                if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
-                    found.setdefault(item.name, item)
+        found = self._methods.get(id(node))
+        if found is None:
+            found = self._methods[id(node)] = {}
+            for base in self.bases(node):
+                for item in base.body:
+                    if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+                        found.setdefault(item.name, item)
         return found
 
     def bases(self, node: ast.ClassDef) -> list[ast.ClassDef]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from codemod.layout.program import FunctionNode
+from codemod.layout.program import REGISTERS, FunctionNode
 
 _CHEAP = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "range", "isinstance", "hasattr"})
 """Calls that tell of sizes: a statement of these alone is run, for what it shows and for names to spell sizes with."""
@@ -140,11 +140,20 @@ class Body:
 class Slice:
     """The statements of a body that bear on its sites, on calls of `relevant` names and, if asked, on its result."""
 
-    def __init__(self, body: Body, relevant: frozenset[str], *, returns: bool) -> None:
+    def __init__(
+        self,
+        body: Body,
+        relevant: frozenset[str] = frozenset(),
+        *,
+        returns: bool = False,
+        wanted: frozenset[str] = frozenset(),
+    ) -> None:
+        """With `wanted`, only what bears on these names."""
         self._body = body
         self._returns = returns
         self._relevant = relevant | _derived(body.flows, relevant) if relevant else relevant
-        needed = set(body.whole.wanted)
+        self._wanted = wanted
+        needed = set(wanted or body.whole.wanted)
         if returns:
             needed |= body.returned
         if self._relevant:
@@ -153,26 +162,29 @@ class Slice:
                     needed |= part.mentioned
         self.needed = _grown(needed, body.flows)
 
+    @property
+    def is_bound(self) -> bool:
+        """Does anything bind or change the names wanted?"""
+        whole = self._body.whole
+        return not (self._wanted.isdisjoint(whole.bound) and self._wanted.isdisjoint(whole.touched))
+
     def is_idle(self, node: ast.stmt) -> bool:
         """Nothing in the statement bears on what is to be decided, as long as it writes through no view."""
         part = self._body.parts.get(id(node))
         return (
             part is not None
-            and not part.has_site
-            and not part.leaves
+            and (bool(self._wanted) or not (part.has_site or part.leaves or part.called <= _CHEAP))
             and not part.breaks
-            and not part.called <= _CHEAP
             and self.needed.isdisjoint(part.bound)
             and self.needed.isdisjoint(part.touched)
             and self._relevant.isdisjoint(part.called)
         )
 
-    def returns_idly(self, node: ast.Return) -> bool:
-        """As `is_idle`, of a `return` whose value nobody asks for."""
+    def leaves_idly(self, node: ast.Return | ast.Raise) -> bool:
+        """As `is_idle`, of a `return` or `raise` whose value nobody asks for."""
         part = self._body.parts.get(id(node))
-        return (
-            part is not None and not self._returns and not part.has_site and self._relevant.isdisjoint(part.called)
-        )
+        is_asked = self._returns and isinstance(node, ast.Return)
+        return part is not None and not is_asked and not part.has_site and self._relevant.isdisjoint(part.called)
 
     def bound(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].bound
@@ -224,8 +236,14 @@ def _see_touched(node: ast.expr, part: _Part) -> None:
     """`xs.append(y)`, `x.add_(y)`, `init.zeros_(x)`, `torch.add(a, b, out=x)`: used for what they do."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):
-            part.touched.add(_root(node.func.value))
-        if _last(node.func).endswith("_") and node.args:
+            part_of = _root(node.func.value)
+            if part_of != "self":  # what its methods bind is read where they bind it
+                part.touched.add(part_of)
+            if node.func.attr in REGISTERS:
+                names = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "name")]
+                part.touched |= {f"{part_of}.{n.value}" for n in names if isinstance(n, ast.Constant)}
+        name = _last(node.func)
+        if name.endswith("_") and not name.endswith("__") and node.args:
             part.touched.add(_root(node.args[0]))
 
 
