@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Form, Observation, OpCall
 from codemod.layout.program import COPIES, Program, Routine, dotted, survey
+from codemod.layout.size import AtomKind
+from codemod.layout.value import Constant, Number, Tensor, Unknown
 from codemod.layout.viewable import Legality
 from codemod.layout.whole_file import tell
 from codemod.syntax.parse import Syntax
 
+Seen = Mapping[int, Mapping[Observation, None]]
 
 CALLERS = 2
 """Callers of callers are asked this far: as deep as calls are followed."""
@@ -25,8 +28,9 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
     interpreter = FileInterpreter(program)
     tops = [r for r in program.routines if r.parent is None or r.parent is program.routines[0]]
     for routine in tops:
-        if _holds_site(routine):
+        if _sites(routine):
             interpreter.run_routine(routine)
+    _follow_calls(tops, interpreter)
     _ask_callers(tops, interpreter)
     calls = [
         (found, routine)
@@ -43,50 +47,104 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
     )
 
 
-def _ask_callers(tops: Sequence[Routine], interpreter: FileInterpreter) -> None:
-    """Run what calls a routine that leaves something open, for what it passes."""
-    relevant = {name for routine in tops if _is_open(routine, interpreter) for name in _names(routine)}
-    callers: dict[int, Routine] = {}
-    for _ in range(CALLERS):
-        found = [r for r in tops if id(r) not in callers and not relevant.isdisjoint(_called(r)) and not r.name.endswith("__init__")]
-        callers |= {id(routine): routine for routine in found}
-        relevant |= {name for routine in found for name in _names(routine)}
-    interpreter.observe_calls_of(frozenset(relevant))
+def _follow_calls(tops: Sequence[Routine], interpreter: FileInterpreter) -> None:
+    """Run again, calls included, what leads to a site that the result of a call may decide."""
+    seen = interpreter.notebook.observations
+    sites = frozenset(
+        id(call)
+        for routine in tops
+        for call in _sites(routine)
+        if _is_open(call, seen) and _waits(seen.get(id(call), {}), interpreter.skipped)
+    )
+    interpreter.follow_calls(sites)
     for routine in tops:
-        if id(routine) in callers:
+        if any(id(call) in sites for call in _sites(routine)):
             interpreter.run_routine(routine)
 
 
+def _waits(observations: Iterable[Observation], skipped: Mapping[str, Unknown]) -> bool:
+    """Does something that a skipped call returns go into the judgement?"""
+    whys = {(value.why, value.line) for value in skipped.values()}
+    for observation in observations:
+        if observation.default is None or observation.any is None:
+            return isinstance(observation.receiver, Tensor | Unknown | Number | Constant)
+        if any((origin.text, origin.line) in whys for origin in observation.any.origins):
+            return True
+        sizes = [s for dim in observation.default.layout.dims for s in (dim.size, dim.stride)]
+        sizes += observation.target.sizes if observation.target is not None else ()
+        if observation.target is None or any(key in atom for size in sizes for atom in size.atoms for key in skipped):
+            return True
+    return not observations
+
+
+def _ask_callers(tops: Sequence[Routine], interpreter: FileInterpreter) -> None:
+    """Run what calls a routine that leaves something open, for what it passes."""
+    program, seen = interpreter.program, interpreter.notebook.observations
+    sites = {id(r): [c for c in _sites(r) if _is_open(c, seen) or _is_sized(c, seen, r, program)] for r in tops}
+    asking = [routine for routine in tops if sites[id(routine)]]
+    for_sizes = {
+        id(r.node): r
+        for r in asking
+        if any(not _is_of_strides(c, seen) or _is_sized(c, seen, r, program) for c in sites[id(r)])
+    }
+    relevant = {name for routine in asking for name in _names(routine)}
+    callers: dict[int, Routine] = {}
+    for _ in range(CALLERS):
+        names = {name for routine in for_sizes.values() for name in _names(routine)}
+        found = [r for r in tops if not relevant.isdisjoint(_called(r))]
+        callers |= {id(routine): routine for routine in found if not routine.name.endswith("__init__")}
+        for_sizes |= {id(r.node): r for r in found if not names.isdisjoint(_called(r))}
+        relevant |= {name for routine in found for name in _names(routine)}
+    interpreter.observe_calls(
+        frozenset(id(call) for calls in sites.values() for call in calls), frozenset(relevant), frozenset(for_sizes)
+    )
+    for routine in callers.values():
+        interpreter.run_routine(routine)
+
+
+def _is_open(call: ast.Call, seen: Seen) -> bool:
+    """Not a view that is legal whatever is passed."""
+    observations = seen.get(id(call), {})
+    return not observations or not all(o.any is not None and o.any.legality is Legality.LEGAL for o in observations)
+
+
+def _is_of_strides(call: ast.Call, seen: Seen) -> bool:
+    """Legal for every contiguous argument, so that only a strided one tells more."""
+    return all(o.default is not None and o.default.legality is Legality.LEGAL for o in seen.get(id(call), {}))
+
+
+def _is_sized(call: ast.Call, seen: Seen, routine: Routine, program: Program) -> bool:
+    """Does its target hold a number, or a size that callers choose, which their tensors may not fit?"""
+    if any(isinstance(n, ast.Constant) and type(n.value) is int and n.value > 1 for n in _arguments(call)):
+        return True
+    is_built = routine.owner is not None and routine.owner.name in program.given_numbers
+    sizes = [s for o in seen.get(id(call), {}) if o.target is not None for s in o.target.sizes]
+    chosen = {atom for size in sizes for atom in size.atoms if atom.kind is AtomKind.OPAQUE}
+    return bool(chosen) and (is_built or any(atom.startswith(f"{routine.name}.") for atom in chosen))
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.AST]:
+    for argument in (*call.args, *call.keywords):
+        yield from ast.walk(argument)
+
+
 def _names(routine: Routine) -> Iterator[str]:
-    """What a call of it is spelled with: its last name, and that of its class where it is run by calling an object."""
+    """What a call of it is spelled with: its last name, that of its class where it is run by calling an object, and
+    those of the functions inside it."""
     name = routine.name.rpartition(".")[2]
     if name:
         yield name
     if name in ("forward", "__call__", "__init__") and routine.owner is not None:
         yield routine.owner.name
+    for child in routine.children if routine.parent is not None else ():
+        yield from _names(child)
 
 
-def _is_open(routine: Routine, interpreter: FileInterpreter) -> bool:
-    """Does it hold a site that what its callers pass can decide?"""
-    if any(_is_open(child, interpreter) for child in routine.children if routine.parent is not None):
-        return True
-    return any(_asks(call, interpreter) for call in routine.sites)
-
-
-def _asks(call: ast.Call, interpreter: FileInterpreter) -> bool:
-    """Not a view that is legal whatever is passed and names no number, which callers may contradict."""
-    seen = interpreter.notebook.observations.get(id(call), {})
-    is_legal = all(o.any is not None and o.any.legality is Legality.LEGAL for o in seen)
-    return not (seen and is_legal) or any(
-        isinstance(argument, ast.Constant) and type(argument.value) is int and argument.value > 1
-        for argument in ast.walk(call)
-    )
-
-
-def _holds_site(routine: Routine) -> bool:
+def _sites(routine: Routine) -> list[ast.Call]:
+    """Those of the functions inside it too; the module holds only its own."""
     if routine.parent is None:
-        return bool(routine.sites)
-    return bool(routine.sites) or any(_holds_site(child) for child in routine.children)
+        return routine.sites
+    return [*routine.sites, *(call for child in routine.children for call in _sites(child))]
 
 
 def _called(routine: Routine) -> set[str]:

@@ -46,6 +46,10 @@ class Interpreter(Protocol):
 class Notebook:
     """What was seen at each call, by the call's id."""
 
+    asked: frozenset[int]
+    """The calls whose observations are wanted."""
+    with_callers: bool = False
+    """Is it wanted what callers pass, or what holds whoever calls?"""
     observations: dict[int, dict[Observation, None]] = field(default_factory=dict)
     writes: dict[int, dict[Reason, None]] = field(default_factory=dict)
     keeps: dict[int, dict[Reason, None]] = field(default_factory=dict)
@@ -54,7 +58,8 @@ class Notebook:
     """Calls whose result was read through a name or handed on, so that a write to it is not lost."""
 
     def observe(self, call: ast.Call, observation: Observation) -> None:
-        self.observations.setdefault(id(call), {})[observation] = None
+        if id(call) in self.asked and bool(observation.callers) is self.with_callers:
+            self.observations.setdefault(id(call), {})[observation] = None
 
     def write(self, views: frozenset[int], text: str, line: int) -> None:
         for view in views:
@@ -87,6 +92,8 @@ class Frame:
     """The tests under which the callee of the present call is the one that it is taken for."""
     slice: Slice | None = None
     """Which statements need not be run; None: all are."""
+    unread: int = 0
+    """Id of the call that the present statement is, where nothing reads its result."""
     round: int = 0
     """Of the innermost loop."""
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 
 from codemod.finding import Reason
@@ -49,33 +49,50 @@ class FileInterpreter:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.relevant: frozenset[str] = frozenset()
-        """Names of functions whose calls are observed beside the sites."""
-        self.notebook = Notebook()
+        self.notebook = Notebook(program.sites)
         self.steps = 0
+        self._relevant: frozenset[str] = frozenset()
+        self._for_sizes: frozenset[int] = frozenset()
+        self._is_deep = False
+        self.skipped: dict[str, Unknown] = {}
+        """What stands for the results of calls not looked into so far, by name."""
         self._attributes: dict[tuple[int, str, str], Value | None] = {}
         self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
         self._summaries: dict[tuple[object, ...], Value] = {}
         self._bodies: dict[int, Body] = {}
-        self._slices: dict[tuple[int, bool], Slice] = {}
+        self._slices: dict[tuple[int, bool, bool], Slice] = {}
         self._texts: dict[int, str] = {}
         self._tests: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         return evaluate(node, frame)
 
-    def observe_calls_of(self, relevant: frozenset[str]) -> None:
-        """From now on calls of functions of these names are followed whatever becomes of their result."""
-        self.relevant = relevant
-        self._slices.clear()
-        self._summaries.clear()
+    def follow_calls(self, sites: frozenset[int]) -> None:
+        """From now on look into the calls that bear on these sites, and forget what was seen of them."""
+        self._ask(sites, frozenset())
+        for site in sites:
+            self.notebook.observations.pop(site, None)
+
+    def observe_calls(self, sites: frozenset[int], relevant: frozenset[str], for_sizes: frozenset[int]) -> None:
+        """From now on look into the calls of functions of these names, for what they bring to these sites.
+
+        To all others than the functions `for_sizes` only strided arguments bring anything.
+        """
+        self._ask(sites, relevant)
+        self._for_sizes = for_sizes
+        self.notebook.with_callers = True
+
+    def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
+        self.notebook.asked, self._relevant, self._is_deep = sites, relevant, True
+        for known in (self._slices, self._summaries, self._attributes):
+            known.clear()
 
     def run_routine(self, routine: Routine) -> None:
         """A function taken by itself: its callers may pass anything."""
         node = routine.node
         if isinstance(node, ast.Module):
             frame = self._frame(State(), "", "", (id(node),))
-            frame.slice = self._slice(node, returns=False)
+            frame.slice = self._slice(node)
             self._run(node.body, frame)
             return
         owner = Class(routine.owner, routine.owner.name) if routine.owner else None
@@ -94,7 +111,7 @@ class FileInterpreter:
             State(dict(function.closure)), f"{function.qualified_name}:", function.qualified_name, active
         )
         frame.owner = owner
-        frame.slice = self._slice(node, returns=False)
+        frame.slice = self._slice(node)
         for name, value in opaque_arguments(node, function.qualified_name, owner, bound, frame).items():
             frame.state.bind(name, value)
         frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
@@ -131,11 +148,18 @@ class FileInterpreter:
         unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
         if id(function.node) in frame.active or len(frame.active) > DEPTH or self.steps > STEPS:
             return unknown
-        given = [function.bound, *positional] if function.bound is not None else list(positional)
-        bound = bind_arguments(function.node, given, keywords, frame)
+        given = (*positional, *keywords.values())
+        if not (self._is_deep or any(map(_shares, given))):
+            self.skipped[unknown.name] = unknown
+            return unknown
+        is_unread = id(node) == frame.unread
+        if is_unread and not (id(function.node) in self._for_sizes or any(map(_is_strided, given))):
+            return unknown
+        own = [function.bound] if function.bound is not None else []
+        bound = bind_arguments(function.node, [*own, *positional], keywords, frame)
         if bound is None:
             return unknown
-        key = (id(function.node), tuple(bound.items()))
+        key = (id(function.node), is_unread, tuple(bound.items()))
         if key not in self._summaries:
             self._summaries[key] = unknown
             self._summaries[key] = self._call(function, bound, node, frame)
@@ -148,11 +172,13 @@ class FileInterpreter:
             function.qualified_name,
             (*frame.active, id(function.node)),
         )
-        inner.callers = (*frame.callers, Reason(f"called from `{frame.name or 'the module'}`", line=node.lineno))
+        inner.callers = frame.callers
+        if not isinstance(function.node, ast.Lambda):
+            inner.callers += (Reason(f"called from `{frame.name or 'the module'}`", line=node.lineno),)
         for name, value in bound.items():
             inner.state.bind(name, value)
         inner.arguments = frozenset(bound)
-        inner.slice = self._slice(function.node, returns=True)
+        inner.slice = self._slice(function.node, returns=id(node) != frame.unread, is_called=True)
         self._run_body(function.node, inner)
         if id(function.node) in self.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
@@ -199,7 +225,7 @@ class FileInterpreter:
     ) -> Value | None:
         """What `__init__` binds `self.name` to; only the statements that bear on it are run."""
         own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
-        wanted = Slice(self._body(init), frozenset(), wanted=frozenset({f"{own}.{name}"}))
+        wanted = Slice(self._body(init), wanted=frozenset({f"{own}.{name}"}))
         if not wanted.is_bound:
             return None
         inner = self._frame(State(), f"{of.label}:", f"{node.name}.__init__", (*frame.active, id(init)))
@@ -223,6 +249,7 @@ class FileInterpreter:
             if frame.slice is not None and frame.slice.is_idle(statement) and self._passes_over(statement, frame):
                 continue
             self.steps += 1
+            frame.unread = frame.slice.unread(statement) if frame.slice is not None and self._relevant else 0
             if not self._statement(statement, frame):
                 return False
         return True
@@ -237,11 +264,12 @@ class FileInterpreter:
             frame.state.bind(name, Unknown(f"what `{name}` is", node.lineno, f"{frame.place_of(node)}{name}"))
         return True
 
-    def _slice(self, node: FunctionNode | ast.Module, *, returns: bool) -> Slice:
-        key = (id(node), returns)
+    def _slice(self, node: FunctionNode | ast.Module, *, returns: bool = False, is_called: bool = False) -> Slice:
+        """What is to be run of a function; where callers are asked, its own sites matter only once it is called."""
+        sites = self.notebook.asked if is_called or not self.notebook.with_callers else frozenset()
+        key = (id(node), returns, bool(sites))
         if key not in self._slices:
-            body = self._body(node)
-            self._slices[key] = Slice(body, self.relevant, returns=returns)
+            self._slices[key] = Slice(self._body(node), sites, self._relevant, returns=returns)
         return self._slices[key]
 
     def _body(self, node: FunctionNode | ast.Module) -> Body:
@@ -441,18 +469,27 @@ class FileInterpreter:
 
 def _shares(value: Value) -> bool:
     """Does it share storage with the result of a site?"""
+    return any(isinstance(part, Tensor | Foreign) and part.views for part in _parts(value))
+
+
+def _is_strided(value: Value) -> bool:
+    """Is it a tensor whose dims a view cannot merge even where all that the source leaves open is contiguous?"""
+    return any(isinstance(part, Tensor) and not part.default.is_mergeable for part in _parts(value))
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    """The value, or those that it holds."""
     match value:
-        case Tensor(views=views) | Foreign(views=views):
-            return bool(views)
         case Several(items):
-            return any(_shares(item) for item in items)
+            for item in items:
+                yield from _parts(item)
         case Mapping(items):
-            return any(_shares(item) for _, item in items)
-        case Repeated(item):
-            return _shares(item)
+            for _, item in items:
+                yield from _parts(item)
         case Choice(alternatives):
-            return any(_shares(option) for option, _ in alternatives)
-        case Method(receiver, _):
-            return _shares(receiver)
+            for option, _ in alternatives:
+                yield from _parts(option)
+        case Repeated(item) | Method(item, _):
+            yield from _parts(item)
         case _:
-            return False
+            yield value

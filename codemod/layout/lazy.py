@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazy(Generic[T]):  # noqa: N801  (used as a decorator)
+class lazy(Generic[T]):
     """A property computed once, then an attribute of the instance."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

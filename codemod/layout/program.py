@@ -61,6 +61,8 @@ class Program:
     """Ids of the functions that yield."""
     stored: Mapping[int, set[str]]
     """Attributes of `self` that methods other than `__init__` bind, by the id of the class."""
+    given_numbers: frozenset[str] = frozenset()
+    """Names of what is called with a number written out: `Net(32)`."""
     _methods: dict[int, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
     _placed: dict[tuple[int, int, int | None], ast.Call | ast.Subscript] = field(default_factory=dict)
 
@@ -141,6 +143,7 @@ def survey(tree: ast.Module) -> Program:
         guarded=frozenset(surveyor.guarded),
         generators=frozenset(surveyor.generators),
         stored=surveyor.stored,
+        given_numbers=frozenset(surveyor.given_numbers),
     )
 
 
@@ -157,6 +160,7 @@ class _Surveyor:
         self.stored: dict[int, set[str]] = {}
         self.decided = DECIDED
         self.sites: set[int] = set()
+        self.given_numbers: set[str] = set()
 
     def walk(self, tree: ast.Module) -> None:
         self.decided = DECIDED | _renamed_imports(tree)
@@ -217,6 +221,8 @@ class _Surveyor:
             name = function.attr
         elif type(function) is ast.Name:
             name = function.id
+            if any(type(a) is ast.Constant and type(a.value) is int for a in call.args):
+                self.given_numbers.add(name)
         else:
             return
         routine.called.add(name)

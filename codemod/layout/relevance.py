@@ -26,9 +26,8 @@ class _Part:
     mentioned: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
     """Last names of what it calls."""
-    wanted: set[str] = field(default_factory=set)
-    """Names in the calls that are to be decided."""
-    has_site: bool = False
+    sites: set[int] = field(default_factory=set)
+    """Ids of the sites in it."""
     leaves: bool = False
     """Control may leave the function here."""
     breaks: bool = False
@@ -39,8 +38,7 @@ class _Part:
         self.touched |= other.touched
         self.mentioned |= other.mentioned
         self.called |= other.called
-        self.wanted |= other.wanted
-        self.has_site |= other.has_site
+        self.sites |= other.sites
         self.leaves |= other.leaves
         self.breaks |= other.breaks
 
@@ -50,6 +48,8 @@ class Body:
 
     def __init__(self, node: FunctionNode | ast.Module, sites: frozenset[int]) -> None:
         self._sites = sites
+        self.inside: dict[int, set[str]] = {}
+        """Names mentioned in each site, by the id of the call."""
         self.parts: dict[int, _Part] = {}
         self.flows: list[tuple[set[str], set[str]]] = []
         """(bound or touched, mentioned) of each simple statement and of each loop's head."""
@@ -77,8 +77,8 @@ class Body:
         elif kind in _DEFINITIONS:
             self._expressions(node, part)
             part.bound = {node.name}  # type: ignore[attr-defined]
-            if part.has_site:
-                part.wanted = part.mentioned
+            for site in part.sites:
+                self.inside[site] = part.mentioned
             self.flows.append((part.bound, part.mentioned))
         else:
             self._compound(node, part)
@@ -107,9 +107,9 @@ class Body:
         self.flows.append((head.bound, head.mentioned))
 
     def _expressions(self, node: ast.AST, part: _Part) -> None:
-        stack: list[tuple[ast.AST, bool]] = [(node, False)]
+        stack: list[tuple[ast.AST, tuple[set[str], ...]]] = [(node, ())]
         while stack:
-            node, is_wanted = stack.pop()
+            node, sites = stack.pop()
             kind = type(node)
             if kind is ast.Name or kind is ast.Attribute:
                 names = _chain(node)
@@ -119,14 +119,14 @@ class Body:
                         part.mentioned.update(names[:-1])
                         continue
                     part.mentioned.update(names)
-                    if is_wanted:
-                        part.wanted.update(names)
+                    for inside in sites:
+                        inside.update(names)
                     continue
             elif kind is ast.Call:
-                name = _last(node.func)  # type: ignore[attr-defined]
-                part.called.add(name)
+                part.called.add(_last(node.func))  # type: ignore[attr-defined]
                 if id(node) in self._sites:
-                    part.has_site = is_wanted = True
+                    part.sites.add(id(node))
+                    sites = (*sites, self.inside.setdefault(id(node), set()))
             elif kind is ast.Subscript and type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
                 part.touched.add(_root(node))  # type: ignore[arg-type]
             elif kind is ast.comprehension:
@@ -134,15 +134,16 @@ class Body:
                 self._expressions(node.target, inner)  # type: ignore[attr-defined]
                 self._expressions(node.iter, inner)  # type: ignore[attr-defined]
                 self.flows.append((inner.bound, inner.mentioned))
-            stack += [(child, is_wanted) for child in ast.iter_child_nodes(node)]
+            stack += [(child, sites) for child in ast.iter_child_nodes(node)]
 
 
 class Slice:
-    """The statements of a body that bear on its sites, on calls of `relevant` names and, if asked, on its result."""
+    """The statements of a body that bear on some of its sites, on calls of `relevant` names, and on its result."""
 
     def __init__(
         self,
         body: Body,
+        sites: frozenset[int] = frozenset(),
         relevant: frozenset[str] = frozenset(),
         *,
         returns: bool = False,
@@ -150,17 +151,31 @@ class Slice:
     ) -> None:
         """With `wanted`, only what bears on these names."""
         self._body = body
-        self._returns = returns
-        self._relevant = relevant | _derived(body.flows, relevant) if relevant else relevant
         self._wanted = wanted
-        needed = set(wanted or body.whole.wanted)
+        relevant |= _derived(body.flows, relevant)
+        needed = set(wanted)
+        for site in sites & body.whole.sites:
+            needed |= body.inside[site]
         if returns:
             needed |= body.returned
-        if self._relevant:
-            for part in body.parts.values():
-                if not self._relevant.isdisjoint(part.called):
-                    needed |= part.mentioned
+        calling = [part for part in body.parts.values() if not relevant.isdisjoint(part.called)] if relevant else []
+        for part in calling:
+            needed |= part.mentioned
         self.needed = _grown(needed, body.flows)
+        busy = {id(part) for part in calling}
+        self._quiet = {
+            node for node, part in body.parts.items() if id(part) not in busy and sites.isdisjoint(part.sites)
+        }
+        self._idle = {node for node in self._quiet if self._is_unneeded(body.parts[node])}
+        self.returns = returns
+
+    def _is_unneeded(self, part: _Part) -> bool:
+        return (
+            not part.breaks
+            and (bool(self._wanted) or not (part.leaves or part.called <= _CHEAP))
+            and self.needed.isdisjoint(part.bound)
+            and self.needed.isdisjoint(part.touched)
+        )
 
     @property
     def is_bound(self) -> bool:
@@ -170,21 +185,19 @@ class Slice:
 
     def is_idle(self, node: ast.stmt) -> bool:
         """Nothing in the statement bears on what is to be decided, as long as it writes through no view."""
-        part = self._body.parts.get(id(node))
-        return (
-            part is not None
-            and (bool(self._wanted) or not (part.has_site or part.leaves or part.called <= _CHEAP))
-            and not part.breaks
-            and self.needed.isdisjoint(part.bound)
-            and self.needed.isdisjoint(part.touched)
-            and self._relevant.isdisjoint(part.called)
-        )
+        return id(node) in self._idle
 
     def leaves_idly(self, node: ast.Return | ast.Raise) -> bool:
         """As `is_idle`, of a `return` or `raise` whose value nobody asks for."""
+        return id(node) in self._quiet and not (self.returns and isinstance(node, ast.Return))
+
+    def unread(self, node: ast.stmt) -> int:
+        """Id of the call that the statement consists of, where nothing asks for its result; else 0."""
+        value = getattr(node, "value", None)
         part = self._body.parts.get(id(node))
-        is_asked = self._returns and isinstance(node, ast.Return)
-        return part is not None and not is_asked and not part.has_site and self._relevant.isdisjoint(part.called)
+        if part is None or not isinstance(value, ast.Call) or (self.returns and isinstance(node, ast.Return)):
+            return 0
+        return id(value) if self.needed.isdisjoint(part.bound) else 0
 
     def bound(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].bound
@@ -241,7 +254,7 @@ def _see_touched(node: ast.expr, part: _Part) -> None:
                 part.touched.add(part_of)
             if node.func.attr in REGISTERS:
                 names = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "name")]
-                part.touched |= {f"{part_of}.{n.value}" for n in names if isinstance(n, ast.Constant)}
+                part.touched |= {f"{part_of}.{n.value!s}" for n in names if isinstance(n, ast.Constant)}
         name = _last(node.func)
         if name.endswith("_") and not name.endswith("__") and node.args:
             part.touched.add(_root(node.args[0]))
@@ -270,5 +283,3 @@ def _chain(node: ast.AST) -> list[str] | None:
     for part in reversed(parts):
         names.append(f"{names[-1]}.{part}")
     return names
-
-
