@@ -120,7 +120,7 @@ def as_tensor(value: Value) -> Tensor:
     if isinstance(value, Tensor):
         return value
     why, line = (value.why, value.line) if isinstance(value, Unknown) else ("a value that is not followed", None)
-    owner = value.name if isinstance(value, Unknown) and value.name else f"?{abs(hash(value)) % 99991}"
+    owner = value.name if isinstance(value, Unknown) and value.name else f"?{hash(value) & 0xFFFF_FFFF_FFFF_FFFF:x}"
     layout = unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
     return Tensor(
         layout, layout, storages=frozenset({owner}), number=value.number if isinstance(value, Unknown) else None

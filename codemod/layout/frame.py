@@ -101,6 +101,8 @@ class Frame:
     """Results of calls made before, by function and arguments; shared by all frames of the file."""
     texts: dict[int, str] = field(default_factory=dict)
     """Source of nodes, by id; shared by all frames of the file."""
+    op_texts: dict[int, str] = field(default_factory=dict)
+    """Ops as a reason spells them, by id of the node; shared by all frames of the file."""
     tests: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """Source of tests and the names in them, by id; shared by all frames of the file."""
 
@@ -109,11 +111,8 @@ class Frame:
 
     def place(self, node: ast.expr, label: str = "") -> Place:
         key = f"{self.key}{node.lineno}:{node.col_offset}:{node.end_col_offset}"
-        return Place(f"{key}'{self.round}" if self.round else key, node.end_lineno or node.lineno, node, label)
-
-    def place_of(self, node: ast.stmt) -> str:
-        """A name for what the statement binds."""
-        return f"{self.key}{node.lineno}'{self.round}:"
+        key = f"{key}'{self.round}" if self.round else key
+        return Place(key, node.end_lineno or node.lineno, node, label, self.op_texts)
 
     def spell(self, node: ast.expr) -> str:
         """The node's source on one line, cut to a length that reads in a message."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Namespace
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from codemod.finding import Reason
@@ -43,6 +43,8 @@ STEPS = 60_000
 ROUNDS = 2
 """Of a loop's body: the second sees what the first left behind."""
 
+_PASSED_OVER = Unknown("a statement that bears on no site")
+
 
 class FileInterpreter:
     """Holds what all frames of a file share."""
@@ -62,6 +64,7 @@ class FileInterpreter:
         self._bodies: dict[int, Body] = {}
         self._slices: dict[tuple[int, bool, bool], Slice] = {}
         self._texts: dict[int, str] = {}
+        self._op_texts: dict[int, str] = {}
         self._tests: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
@@ -128,6 +131,7 @@ class FileInterpreter:
             active=active,
             summaries=self._summaries,
             texts=self._texts,
+            op_texts=self._op_texts,
             tests=self._tests,
         )
 
@@ -258,10 +262,10 @@ class FileInterpreter:
         """Leave an idle statement out, unless it may write through a view."""
         assert frame.slice is not None
         names = frame.state.names
-        if any(name in names and _shares(names[name]) for name in frame.slice.mentioned(node)):
+        if any(_shares(names[name]) for name in names.keys() & frame.slice.mentioned(node)):
             return False
         for name in sorted(frame.slice.bound(node)):
-            frame.state.bind(name, Unknown(f"what `{name}` is", node.lineno, f"{frame.place_of(node)}{name}"))
+            frame.state.bind(name, _PASSED_OVER)
         return True
 
     def _slice(self, node: FunctionNode | ast.Module, *, returns: bool = False, is_called: bool = False) -> Slice:
@@ -469,27 +473,31 @@ class FileInterpreter:
 
 def _shares(value: Value) -> bool:
     """Does it share storage with the result of a site?"""
-    return any(isinstance(part, Tensor | Foreign) and part.views for part in _parts(value))
+    if isinstance(value, Tensor | Foreign):
+        return bool(value.views)
+    return isinstance(value, _CARRIERS) and any(map(_shares, _parts(value)))
 
 
 def _is_strided(value: Value) -> bool:
     """Is it a tensor whose dims a view cannot merge even where all that the source leaves open is contiguous?"""
-    return any(isinstance(part, Tensor) and not part.default.is_mergeable for part in _parts(value))
+    if isinstance(value, Tensor):
+        return not value.default.is_mergeable
+    return isinstance(value, _CARRIERS) and any(map(_is_strided, _parts(value)))
 
 
-def _parts(value: Value) -> Iterator[Value]:
-    """The value, or those that it holds."""
+_CARRIERS = (Choice, Several, Mapping, Repeated, Method)
+
+
+def _parts(value: Value) -> Iterable[Value]:
+    """The values that it holds."""
     match value:
         case Several(items):
-            for item in items:
-                yield from _parts(item)
+            return items
         case Mapping(items):
-            for _, item in items:
-                yield from _parts(item)
+            return [item for _, item in items]
         case Choice(alternatives):
-            for option, _ in alternatives:
-                yield from _parts(option)
+            return [option for option, _ in alternatives]
         case Repeated(item) | Method(item, _):
-            yield from _parts(item)
+            return (item,)
         case _:
-            yield value
+            return ()

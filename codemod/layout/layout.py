@@ -90,6 +90,13 @@ class Layout:
         return hash(self.dims)
 
     @lazy
+    def is_named(self) -> bool:
+        """An op rule left nothing open: no size, stride or pack without a symbol."""
+        return all(
+            d.size.is_named and d.stride.is_named and (d.pack is None or d.pack.owner != "") for d in self.dims
+        )
+
+    @lazy
     def core(self) -> tuple[Dim, ...]:
         """The dims without those of size 1, which merge with anything and hide nothing."""
         return tuple(dim for dim in self.dims if dim.size != ONE)
@@ -148,18 +155,31 @@ class Layout:
         at = self.pack_at
         if at is None:
             return self
-        more_front, more_back = max(0, front - at), max(0, back - (len(self.dims) - at - 1))
-        if not more_front and not more_back:
+        more = max(0, front - at), max(0, back - (len(self.dims) - at - 1))
+        if more == (0, 0):
             return self
-        return Layout((*self.dims[:at], *_unpack(self.dims[at], more_front, more_back), *self.dims[at + 1 :]))
+        if more not in self._opened:
+            self._opened[more] = Layout((*self.dims[:at], *_unpack(self.dims[at], *more), *self.dims[at + 1 :]))
+        return self._opened[more]
+
+    @lazy
+    def _opened(self) -> dict[tuple[int, int], Layout]:
+        """The same layout with that many more dims before and after the pack, once it has been asked for."""
+        return {}
 
     def of_rank(self, rank: int) -> Layout:
         """The same layout once the rank is known."""
         at = self.pack_at
         if at is None:
             return self
-        opened = self.opened(at + rank - len(self.dims) + 1, 0)
-        return Layout(tuple(dim for dim in opened.dims if dim.pack is None))
+        if rank not in self._of_rank:
+            opened = self.opened(at + rank - len(self.dims) + 1, 0)
+            self._of_rank[rank] = Layout(tuple(dim for dim in opened.dims if dim.pack is None))
+        return self._of_rank[rank]
+
+    @lazy
+    def _of_rank(self) -> dict[int, Layout]:
+        return {}
 
 
 def can_merge(left: Dim, right: Dim) -> Answer:

@@ -52,7 +52,7 @@ def _as_contiguous(value: Value) -> Value:
 def _contiguous(value: Value) -> Value:
     if not isinstance(value, Tensor):
         return value
-    return replace(value, default=restrided(value.default), any=restrided(value.any), history=())
+    return replace(value, default=restrided(value.default), any=restrided(value.any), history=None)
 
 
 def _without_none(value: Value) -> Value:

@@ -143,6 +143,12 @@ class Size:
             quotient.append((rest, coefficient // scale))
         return _collect(quotient)
 
+    def renamed(self, names: Mapping[Atom, Atom]) -> Size:
+        """The polynomial with other symbols for some atoms, no two of which become the same."""
+        return Size(
+            tuple(sorted((tuple(sorted(names.get(a, a) for a in monomial)), c) for monomial, c in self.terms or ()))
+        )
+
     def at(self, values: Mapping[Atom, Size]) -> Size:
         """The polynomial with some atoms replaced."""
         if self.terms is None or self.atoms.isdisjoint(values):

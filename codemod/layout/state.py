@@ -29,16 +29,21 @@ class State:
     """Ranks that a test or an unpacking has shown, by owner."""
     versions: dict[str, int] = field(default_factory=dict)
     """How often a name was bound again: a test on an older binding says nothing of the newer one."""
+    dotted: set[str] = field(default_factory=set)
+    """Those of the names that are attributes."""
 
     def fork(self, fact: Condition | None = None) -> State:
         facts = self.facts | {fact} if fact else self.facts
-        return State(dict(self.names), facts, dict(self.ranks), dict(self.versions))
+        return State(dict(self.names), facts, dict(self.ranks), dict(self.versions), set(self.dotted))
 
     def bind(self, name: str, value: Value) -> None:
         self.versions[name] = self.versions.get(name, 0) + 1
-        prefix = name + "."
-        for stale in [known for known in self.names if known.startswith(prefix)]:
-            del self.names[stale]
+        if self.dotted:
+            for stale in [known for known in self.dotted if known.startswith(name + ".")]:
+                self.dotted.discard(stale)
+                self.names.pop(stale, None)
+        if "." in name:
+            self.dotted.add(name)
         self.names[name] = value
 
     def look_up(self, name: str) -> Value | None:
@@ -89,30 +94,35 @@ def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
     if len(alive) == 1:
         return alive[0][0]
     states = [state for state, _ in alive]
-    first = states[0]
+    first, *others = states
     names: dict[str, Value] = {}
     for name in dict.fromkeys(name for state in states for name in state.names):
-        values = [state.names.get(name) for state in states]
-        if all(value is values[0] for value in values):
-            assert values[0] is not None
-            names[name] = values[0]
-            continue
-        names[name] = choose(
-            (
-                value if value is not None else Unknown(f"`{name}`, not set on every path", name=name),
-                frozenset({fact} if fact else ()),
-            )
-            for value, (_, fact) in zip(values, alive, strict=True)
-        )
+        value = first.names.get(name)
+        if value is not None and all(state.names.get(name) is value for state in others):
+            names[name] = value
+        else:
+            names[name] = choose((_or_unset(name, state), _given(fact)) for state, fact in alive)
+    versions = dict(first.versions)
+    for state in others:
+        for name, version in state.versions.items():
+            if version > versions.get(name, 0):
+                versions[name] = version
     return State(
         names,
         frozenset.intersection(*(state.facts for state in states)),
-        {owner: rank for owner, rank in first.ranks.items() if all(s.ranks.get(owner) == rank for s in states)},
-        {
-            name: max(s.versions.get(name, 0) for s in states)
-            for name in dict.fromkeys(n for s in states for n in s.versions)
-        },
+        {owner: rank for owner, rank in first.ranks.items() if all(s.ranks.get(owner) == rank for s in others)},
+        versions,
+        set().union(*(state.dotted for state in states)),
     )
+
+
+def _or_unset(name: str, state: State) -> Value:
+    value = state.names.get(name)
+    return value if value is not None else Unknown(f"`{name}`, not set on every path", name=name)
+
+
+def _given(fact: Condition | None) -> frozenset[Condition]:
+    return frozenset((fact,)) if fact else frozenset()
 
 
 def ranked(value: Value, ranks: dict[str, int]) -> Value:

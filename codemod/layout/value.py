@@ -24,13 +24,32 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One op on the way to a tensor, and what went before."""
+
+    reason: Reason
+    layout: Layout
+    """Of the op's result, with everything that the source does not fix contiguous."""
+    before: Step | None
+
+    def steps(self) -> tuple[Reason, ...]:
+        """The last four ops since all dims could be merged, oldest first."""
+        found: list[Reason] = []
+        step: Step | None = self
+        while step is not None and not step.layout.is_mergeable and len(found) < 4:
+            found.append(step.reason)
+            step = step.before
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor under both assumptions, and the storage that it shares."""
 
     default: Layout
     any: Layout
-    history: tuple[Reason, ...] = field(default=(), compare=False)
-    """How it came to be strided, oldest first."""
+    history: Step | None = field(default=None, compare=False)
+    """How it came to be strided."""
     views: frozenset[int] = frozenset()
     """Call ids of the sites through which it shares storage: a write to it is a write through those."""
     storages: frozenset[str] = frozenset()

@@ -116,7 +116,8 @@ def _any(observation: Observation) -> Legality:
 
 
 def _failing_reasons(observation: Observation) -> tuple[Reason, ...]:
-    history = observation.receiver.history if isinstance(observation.receiver, Tensor) else ()
+    last = observation.receiver.history if isinstance(observation.receiver, Tensor) else None
+    history = last.steps() if last is not None else ()
     steps = tuple(Reason(f"strided since {step.text}", step.path, step.line) for step in history[:1])
     steps += tuple(Reason(f"then {step.text}", step.path, step.line) for step in history[1:])
     origins = _spell(observation.default.origins) if observation.default else ()

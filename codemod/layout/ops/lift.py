@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Namespace
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product as combinations
 
 from codemod.finding import Reason
@@ -24,6 +24,7 @@ from codemod.layout.value import (
     Several,
     Shape,
     Spread,
+    Step,
     Tensor,
     Unknown,
     Value,
@@ -43,11 +44,17 @@ class Place:
     line: int
     node: ast.expr
     label: str = ""
+    texts: dict[int, str] = field(default_factory=dict, compare=False)
+    """Ops spelled before, by the id of their node."""
 
     @property
     def text(self) -> str:
         """The op for the reader: `transpose(1, 2)`."""
-        return self.label or _spell(self.node)
+        if self.label:
+            return self.label
+        if id(self.node) not in self.texts:
+            self.texts[id(self.node)] = _spell(self.node)
+        return self.texts[id(self.node)]
 
 
 def _spell(node: ast.expr) -> str:
@@ -150,9 +157,8 @@ def _cases(values: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], frozens
 def _lift_one(rule: Rule, bound: Namespace[str, Value], place: Place) -> Value:
     default = _ask(rule, bound, World.DEFAULT, place)
     tensors = [value for value in _tensors(bound.values()) if isinstance(value, Tensor)]
-    settled = all(value.default == value.any for value in tensors) and not any(
-        parameter.kind == "World" or _is_unfollowed(bound.get(parameter.name), parameter)
-        for parameter in rule.parameters
+    settled = all(value.default is value.any or value.default == value.any for value in tensors) and not any(
+        p.kind == "World" or _is_unfollowed(bound.get(p.name), p) for p in rule.parameters
     )
     other = default if settled else _ask(rule, bound, World.ANY, place)
     source = tensors[0] if tensors else None
@@ -205,6 +211,7 @@ def _convert(value: Value, parameter: Parameter, world: World, place: Place) -> 
             return value
 
 
+_ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 _SCALARS = frozenset({"a plain value", "a number", "a truth value"})
 
 
@@ -220,7 +227,7 @@ def as_layout(value: Value, world: World, place: Place) -> Layout:
         return common
     why = value.why if isinstance(value, Unknown) else f"an argument of `{place.text}`"
     line = value.line if isinstance(value, Unknown) else place.line
-    owner = value.name if isinstance(value, Unknown) and value.name else f"{place.key}?{abs(hash(value)) % 9973}"
+    owner = value.name if isinstance(value, Unknown) and value.name else f"{place.key}?{hash(value) & _ALL_BITS:x}"
     return unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
 
 
@@ -351,67 +358,57 @@ def _tensor(
     tensors: Sequence[Tensor],
     place: Place,
 ) -> Tensor:
-    named = [_named(layout, world, tensors, place) for layout, world in ((default, World.DEFAULT), (other, World.ANY))]
-    history = _history(source, named[0], rule, place)
+    first = _named(default, World.DEFAULT, tensors, place)
+    is_settled = other is default and all(tensor.any is tensor.default for tensor in tensors)
+    second = first if is_settled else _named(other, World.ANY, tensors, place)
+    history = _history(source, first, place)
     if rule.alias is Alias.NEVER or source is None:
-        return Tensor(named[0], named[1], history, storages=frozenset({place.key}))
-    fresh = frozenset({place.key}) if rule.alias is Alias.MAYBE else frozenset()
-    return Tensor(named[0], named[1], history, source.views, source.storages | fresh)
+        return Tensor(first, second, history, storages=frozenset((place.key,)))
+    storages = source.storages | {place.key} if rule.alias is Alias.MAYBE else source.storages
+    return Tensor(first, second, history, source.views, storages)
 
 
-def _history(source: Tensor | None, result: Layout, rule: Rule, place: Place) -> tuple[Reason, ...]:
-    """The chain that explains the strides, grown by this op where it changed the order in memory."""
+def _history(source: Tensor | None, result: Layout, place: Place) -> Step | None:
+    """The chain that explains the strides, grown by this op where it changed sizes or strides."""
     if source is not None and (source.default is result or source.default == result):
         return source.history
-    if result.is_mergeable:
-        return ()
-    before = source.history if source else ()
-    return (*before, Reason(place.text, line=place.line))[-4:]
+    return Step(Reason(place.text, line=place.line), result, source.history if source else None)
 
 
 def _named(layout: Layout | None, world: World, tensors: Sequence[Tensor], place: Place) -> Layout:
     """The rule's answer with a symbol for everything that it left open."""
-    if layout is not None and all(_is_named(dim) for dim in layout.dims):
+    if layout is not None and layout.is_named:
         return layout
-    inherited = tuple(dict.fromkeys(origin for value in tensors for origin in value.layout(world).origins))
-    origins = inherited or _unfollowed(place)
+    origins = tuple({origin: None for value in tensors for origin in value.layout(world).origins}) or _unfollowed(place)
     if layout is None:
         return unknown(place.key, origins)
-    return Layout(tuple(_name_dim(dim, i, origins, place) for i, dim in enumerate(layout.dims)))
+    symbols: dict[Atom, Atom] = {}
+    return Layout(tuple([_name_dim(dim, i, origins, symbols, place) for i, dim in enumerate(layout.dims)]))
 
 
 def _unfollowed(place: Place) -> tuple[Origin, ...]:
     return (Origin(OriginKind.UNKNOWN, f"the layout of what `{place.text}` returns", place.line),)
 
 
-def _is_named(dim: Dim) -> bool:
-    return dim.size.is_named and dim.stride.is_named and (dim.pack is None or bool(dim.pack.owner))
-
-
-def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], place: Place) -> Dim:
+def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], symbols: dict[Atom, Atom], place: Place) -> Dim:
     pack = replace(dim.pack, owner=place.key) if dim.pack and not dim.pack.owner else dim.pack
-    size = dim.size if dim.size.terms is None else _place_atoms(dim.size, place)
-    if size.terms is None:
+    if dim.size.terms is None:
         size = Size.of(pack.atom if pack else Atom(f"{place.key}#{i}"))
-    stride = stride_atom(place.key, i, origins) if dim.stride.terms is None else _place_atoms(dim.stride, place)
-    if pack is dim.pack and size is dim.size and stride is dim.stride:
-        return dim
+    else:
+        size = _place_atoms(dim.size, symbols, place)
+    if dim.stride.terms is None:
+        stride = stride_atom(place.key, i, origins)
+    else:
+        stride = _place_atoms(dim.stride, symbols, place)
     return Dim(size, stride, pack)
 
 
-def _place_atoms(size: Size, place: Place) -> Size:
+def _place_atoms(size: Size, symbols: dict[Atom, Atom], place: Place) -> Size:
     """A symbol that a rule made without owner belongs to this call."""
-    anonymous = {
-        atom: Size.of(
-            Atom(
-                f"{place.key}{atom}",
-                atom.kind,
-                owner=place.key,
-                dim=atom.dim,
-                origins=tuple(replace(origin, line=origin.line or place.line) for origin in atom.origins),
-            )
-        )
-        for atom in size.atoms
-        if atom.owner == ""
-    }
-    return size.at(anonymous) if anonymous else size
+    if size.is_named:
+        return size
+    for atom in size.atoms:
+        if atom.owner == "" and atom not in symbols:
+            origins = tuple([o if o.line else replace(o, line=place.line) for o in atom.origins])
+            symbols[atom] = Atom(f"{place.key}{atom}", atom.kind, owner=place.key, dim=atom.dim, origins=origins)
+    return size.renamed(symbols)
