@@ -109,8 +109,13 @@ def _is_open(call: ast.Call, seen: Seen) -> bool:
 
 
 def _is_of_strides(call: ast.Call, seen: Seen) -> bool:
-    """Legal for every contiguous argument, so that only a strided one tells more."""
-    return all(o.default is not None and o.default.legality is Legality.LEGAL for o in seen.get(id(call), {}))
+    """Legal for every contiguous argument, or open for want of what no size tells: a strided one may tell more."""
+    judged = [observation.default for observation in seen.get(id(call), {})]
+    return all(
+        j is not None
+        and (j.legality is Legality.LEGAL or (j.legality is Legality.MAYBE and j.origins and not j.is_target_open))
+        for j in judged
+    )
 
 
 def _is_sized(call: ast.Call, seen: Seen, routine: Routine, program: Program) -> bool:

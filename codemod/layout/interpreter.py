@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping as Namespace
 from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Namespace
 from dataclasses import replace
 
 from codemod.finding import Reason
@@ -374,7 +374,7 @@ class FileInterpreter:
         outer_exits, outer_round = frame.exits, frame.round
         frame.exits = []
         ends: list[tuple[State, Condition | None]] = [(frame.state, None)]
-        for i in range(ROUNDS):
+        for i in range(ROUNDS if frame.slice is None or frame.slice.carries(node, frame.state.names) else 1):
             frame.round = outer_round * ROUNDS + i
             frame.state = frame.state.fork()
             if isinstance(node, ast.While):

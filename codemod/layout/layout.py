@@ -92,9 +92,7 @@ class Layout:
     @lazy
     def is_named(self) -> bool:
         """An op rule left nothing open: no size, stride or pack without a symbol."""
-        return all(
-            d.size.is_named and d.stride.is_named and (d.pack is None or d.pack.owner != "") for d in self.dims
-        )
+        return all(d.size.is_named and d.stride.is_named and (d.pack is None or d.pack.owner != "") for d in self.dims)
 
     @lazy
     def core(self) -> tuple[Dim, ...]:

@@ -7,7 +7,7 @@ so over the calls of the project's own functions inside it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from codemod.layout.program import REGISTERS, FunctionNode
@@ -198,6 +198,11 @@ class Slice:
         if part is None or not isinstance(value, ast.Call) or (self.returns and isinstance(node, ast.Return)):
             return 0
         return id(value) if self.needed.isdisjoint(part.bound) else 0
+
+    def carries(self, loop: ast.stmt, names: Collection[str]) -> bool:
+        """Does a round leave something to the next, under one of the names bound before the loop?"""
+        part = self._body.parts.get(id(loop))
+        return part is None or any(name in names for name in self.needed & (part.bound | part.touched))
 
     def bound(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].bound
