@@ -59,6 +59,8 @@ class FileInterpreter:
         self.skipped: dict[str, Unknown] = {}
         """What stands for the results of calls not looked into so far, by name."""
         self._attributes: dict[tuple[int, str, str], Value | None] = {}
+        self._given: dict[tuple[int, str], Namespace[str, Value]] = {}
+        """Arguments of constructors, by the id of `__init__` and the object's label."""
         self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
         self._summaries: dict[tuple[object, ...], Value] = {}
         self._bodies: dict[int, Body] = {}
@@ -87,7 +89,7 @@ class FileInterpreter:
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
         self.notebook.asked, self._relevant, self._is_deep = sites, relevant, True
-        for known in (self._slices, self._summaries, self._attributes):
+        for known in (self._slices, self._summaries, self._attributes, self._given):
             known.clear()
 
     def run_routine(self, routine: Routine) -> None:
@@ -235,17 +237,24 @@ class FileInterpreter:
         inner = self._frame(State(), f"{of.label}:", f"{node.name}.__init__", (*frame.active, id(init)))
         inner.owner = Class(node, node.name)
         inner.slice = wanted
-        this = Instance(of.of, of.label)
-        bound = None
-        if of.positional is not None and node is of.of.node:
-            bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), inner)
-        if bound is None:
-            bound = opaque_arguments(init, f"{of.label}.__init__", inner.owner, this, inner)
-        for parameter, value in bound.items():
+        key = (id(init), of.label)
+        if key not in self._given:
+            self._given[key] = self._constructor_arguments(init, of, node, inner)
+        for parameter, value in self._given[key].items():
             inner.state.bind(parameter, value)
         self._run(init.body, inner)
         names = inner.state.names
         return names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
+
+    def _constructor_arguments(
+        self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
+    ) -> Namespace[str, Value]:
+        this = Instance(of.of, of.label)
+        if of.positional is not None and node is of.of.node:
+            bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), frame)
+            if bound is not None:
+                return bound
+        return opaque_arguments(init, f"{of.label}.__init__", frame.owner, this, frame)
 
     def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""

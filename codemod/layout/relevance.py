@@ -7,13 +7,17 @@ so over the calls of the project's own functions inside it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from codemod.layout.program import REGISTERS, FunctionNode
 
 _CHEAP = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "range", "isinstance", "hasattr"})
 """Calls that tell of sizes: a statement of these alone is run, for what it shows and for names to spell sizes with."""
+
+
+Flow = tuple[set[str], set[str]]
+"""What is bound or changed, and what goes into it."""
 
 
 @dataclass(slots=True)
@@ -24,10 +28,15 @@ class _Part:
     touched: set[str] = field(default_factory=set)
     """What it may change in place: `xs` of `xs.append(y)` and of `xs[0] = y`."""
     mentioned: set[str] = field(default_factory=set)
+    returned: set[str] = field(default_factory=set)
+    """Names in what it returns."""
     called: set[str] = field(default_factory=set)
     """Last names of what it calls."""
     sites: set[int] = field(default_factory=set)
     """Ids of the sites in it."""
+    flows: list[Flow] = field(default_factory=list)
+    head: _Part | None = None
+    """Of a compound statement, without its blocks."""
     leaves: bool = False
     """Control may leave the function here."""
     breaks: bool = False
@@ -37,8 +46,10 @@ class _Part:
         self.bound |= other.bound
         self.touched |= other.touched
         self.mentioned |= other.mentioned
+        self.returned |= other.returned
         self.called |= other.called
         self.sites |= other.sites
+        self.flows += other.flows
         self.leaves |= other.leaves
         self.breaks |= other.breaks
 
@@ -51,43 +62,35 @@ class Body:
         self.inside: dict[int, set[str]] = {}
         """Names mentioned in each site, by the id of the call."""
         self.parts: dict[int, _Part] = {}
-        self.flows: list[tuple[set[str], set[str]]] = []
-        """(bound or touched, mentioned) of each simple statement and of each loop's head."""
-        self.returned: set[str] = set()
-        statements: Sequence[ast.stmt] = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
-        self.whole = self._block(statements)
-
-    def _block(self, body: Iterable[ast.stmt]) -> _Part:
-        whole = _Part()
-        for statement in body:
-            whole.add(self._statement(statement))
-        return whole
+        self.statements: Sequence[ast.stmt] = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+        self.whole = _Part()
+        for statement in self.statements:
+            self.whole.add(self._statement(statement))
 
     def _statement(self, node: ast.stmt) -> _Part:
-        part = _Part()
+        part = self.parts[id(node)] = _Part()
         kind = type(node)
         if kind in _SIMPLE:
             self._expressions(node, part)
             part.leaves = kind in _LEAVING
             if kind is ast.Return:
-                self.returned |= part.mentioned
+                part.returned = part.mentioned
             elif kind is ast.Expr:
                 _see_touched(node.value, part)  # type: ignore[attr-defined]
-            self.flows.append((part.bound | part.touched, part.mentioned))
         elif kind in _DEFINITIONS:
             self._expressions(node, part)
             part.bound = {node.name}  # type: ignore[attr-defined]
             for site in part.sites:
                 self.inside[site] = part.mentioned
-            self.flows.append((part.bound, part.mentioned))
         else:
             self._compound(node, part)
-        self.parts[id(node)] = part
+            return part
+        part.flows.append((part.bound | part.touched, part.mentioned))
         return part
 
     def _compound(self, node: ast.AST, part: _Part) -> None:
         """The heads of a compound statement are its own; its blocks are read one statement at a time."""
-        head = _Part()
+        head = part.head = _Part()
         for name in node._fields:
             child = getattr(node, name)
             for item in child if isinstance(child, list) else [child]:
@@ -99,12 +102,12 @@ class Body:
                     self._expressions(item, head)
         if isinstance(node, ast.Break | ast.Continue):
             part.breaks = True
-        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+        elif isinstance(node, _LOOPS):
             part.breaks = False
         elif isinstance(node, ast.ExceptHandler) and node.name:
             head.bound.add(node.name)
+        head.flows.append((head.bound | head.touched, head.mentioned))
         part.add(head)
-        self.flows.append((head.bound, head.mentioned))
 
     def _expressions(self, node: ast.AST, part: _Part) -> None:
         stack: list[tuple[ast.AST, tuple[set[str], ...]]] = [(node, ())]
@@ -133,12 +136,19 @@ class Body:
                 inner = _Part()
                 self._expressions(node.target, inner)  # type: ignore[attr-defined]
                 self._expressions(node.iter, inner)  # type: ignore[attr-defined]
-                self.flows.append((inner.bound, inner.mentioned))
+                part.flows.append((inner.bound, inner.mentioned))
+                part.mentioned |= inner.mentioned
+                stack += [(test, sites) for test in (node.iter, *node.ifs)]  # type: ignore[attr-defined]
+                continue
             stack += [(child, sites) for child in ast.iter_child_nodes(node)]
 
 
 class Slice:
-    """The statements of a body that bear on some of its sites, on calls of `relevant` names, and on its result."""
+    """The statements of a body that bear on some of its sites, on calls of `relevant` names, and on its result.
+
+    The names that are read later are followed backwards, as in liveness analysis; in a loop or a `try`, where control
+    may take any way, without order.
+    """
 
     def __init__(
         self,
@@ -152,30 +162,79 @@ class Slice:
         """With `wanted`, only what bears on these names."""
         self._body = body
         self._wanted = wanted
-        relevant |= _derived(body.flows, relevant)
-        needed = set(wanted)
-        for site in sites & body.whole.sites:
-            needed |= body.inside[site]
-        if returns:
-            needed |= body.returned
-        calling = [part for part in body.parts.values() if not relevant.isdisjoint(part.called)] if relevant else []
-        for part in calling:
-            needed |= part.mentioned
-        self.needed = _grown(needed, body.flows)
-        busy = {id(part) for part in calling}
-        self._quiet = {
-            node for node, part in body.parts.items() if id(part) not in busy and sites.isdisjoint(part.sites)
-        }
-        self._idle = {node for node in self._quiet if self._is_unneeded(body.parts[node])}
-        self.returns = returns
+        self._sites = sites
+        self._returns = returns
+        self._relevant = relevant | _derived(body.whole.flows, relevant)
+        self._idle: set[int] = set()
+        self._unread: set[int] = set()
+        self._live: dict[int, set[str]] = {}
+        """Names needed in a loop, by its id."""
+        self._block(body.statements, set(wanted))
 
-    def _is_unneeded(self, part: _Part) -> bool:
-        return (
-            not part.breaks
+    def _block(self, statements: Sequence[ast.stmt], after: set[str]) -> set[str]:
+        """The names needed before it; `after` are those needed behind it."""
+        for node in reversed(statements):
+            after = self._before(node, after)
+        return after
+
+    def _before(self, node: ast.stmt, after: set[str]) -> set[str]:
+        part, kind = self._body.parts[id(node)], type(node)
+        self._judge(node, part, after)
+        if kind in _SIMPLE or kind in _DEFINITIONS:
+            return self._before_simple(node, part, after)
+        head = part.head or part
+        if kind is ast.If:
+            before = self._block(node.body, after) | self._block(node.orelse, after)  # type: ignore[attr-defined]
+            return before | self._asked(head)
+        if kind is ast.With or kind is ast.AsyncWith:
+            return _grown(self._block(node.body, after) | self._asked(head), head.flows)  # type: ignore[attr-defined]
+        needed = _grown(after | self._asked(part), part.flows)
+        self._live[id(node)] = needed
+        self._judge_all(node, needed)
+        return needed
+
+    def _before_simple(self, node: ast.stmt, part: _Part, after: set[str]) -> set[str]:
+        is_read = not (after.isdisjoint(part.bound) and after.isdisjoint(part.touched))
+        kind = type(node)
+        if kind is ast.Return or kind is ast.Raise:
+            after = set(self._wanted)
+        elif is_read:
+            after = (after - part.bound if kind is ast.Assign else after) | part.mentioned
+        if self._is_busy(part) or (self._returns and kind is ast.Return):
+            after = after | _grown(self._asked(part), part.flows)
+        return after
+
+    def _asked(self, part: _Part) -> set[str]:
+        """Names that go into what is to be decided in the statement."""
+        found = set(part.returned) if self._returns else set()
+        for site in self._sites & part.sites:
+            found |= self._body.inside[site]
+        if not self._relevant.isdisjoint(part.called):
+            found |= part.mentioned
+        return found
+
+    def _is_busy(self, part: _Part) -> bool:
+        return not (self._sites.isdisjoint(part.sites) and self._relevant.isdisjoint(part.called))
+
+    def _judge_all(self, node: ast.AST, needed: set[str]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                self._judge(child, self._body.parts[id(child)], needed)
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(child, _DEFINITIONS):
+                self._judge_all(child, needed)
+
+    def _judge(self, node: ast.stmt, part: _Part, after: set[str]) -> None:
+        is_unread = after.isdisjoint(part.bound)
+        if is_unread:
+            self._unread.add(id(node))
+        if (
+            is_unread
+            and not part.breaks
             and (bool(self._wanted) or not (part.leaves or part.called <= _CHEAP))
-            and self.needed.isdisjoint(part.bound)
-            and self.needed.isdisjoint(part.touched)
-        )
+            and after.isdisjoint(part.touched)
+            and not self._is_busy(part)
+        ):
+            self._idle.add(id(node))
 
     @property
     def is_bound(self) -> bool:
@@ -189,20 +248,21 @@ class Slice:
 
     def leaves_idly(self, node: ast.Return | ast.Raise) -> bool:
         """As `is_idle`, of a `return` or `raise` whose value nobody asks for."""
-        return id(node) in self._quiet and not (self.returns and isinstance(node, ast.Return))
+        part = self._body.parts.get(id(node))
+        is_asked = self._returns and isinstance(node, ast.Return)
+        return part is not None and not is_asked and not self._is_busy(part)
 
     def unread(self, node: ast.stmt) -> int:
         """Id of the call that the statement consists of, where nothing asks for its result; else 0."""
         value = getattr(node, "value", None)
-        part = self._body.parts.get(id(node))
-        if part is None or not isinstance(value, ast.Call) or (self.returns and isinstance(node, ast.Return)):
+        if not isinstance(value, ast.Call) or (self._returns and isinstance(node, ast.Return)):
             return 0
-        return id(value) if self.needed.isdisjoint(part.bound) else 0
+        return id(value) if id(node) in self._unread else 0
 
     def carries(self, loop: ast.stmt, names: Collection[str]) -> bool:
         """Does a round leave something to the next, under one of the names bound before the loop?"""
-        part = self._body.parts.get(id(loop))
-        return part is None or any(name in names for name in self.needed & (part.bound | part.touched))
+        part, live = self._body.parts.get(id(loop)), self._live.get(id(loop))
+        return part is None or live is None or any(name in names for name in live & (part.bound | part.touched))
 
     def bound(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].bound
@@ -211,7 +271,7 @@ class Slice:
         return self._body.parts[id(node)].mentioned
 
 
-def _grown(needed: set[str], flows: Sequence[tuple[set[str], set[str]]]) -> set[str]:
+def _grown(needed: set[str], flows: Sequence[Flow]) -> set[str]:
     """The names that flow into those needed, through any number of statements."""
     size = -1
     while size != len(needed):
@@ -222,7 +282,7 @@ def _grown(needed: set[str], flows: Sequence[tuple[set[str], set[str]]]) -> set[
     return needed
 
 
-def _derived(flows: Sequence[tuple[set[str], set[str]]], relevant: frozenset[str]) -> set[str]:
+def _derived(flows: Sequence[Flow], relevant: frozenset[str]) -> set[str]:
     """Names bound to what a relevant name makes: `block` of `block = Block()`, `layer` of `for layer in blocks`."""
     found: set[str] = set()
     size = -1
@@ -247,6 +307,7 @@ _SIMPLE = (
     ast.ImportFrom,
 )
 _LEAVING = (ast.Return, ast.Raise, ast.Assert)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
