@@ -11,6 +11,7 @@ VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
 """Ops that return a view or a copy: what is written to their result may be lost."""
 DECIDED = VIEWS | {"bmm", "Dim"}
+_SUPPLIERS = frozenset({"DataLoader", "export", "split", "range", "export_for_training"})
 REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 """Methods of a module that bind an attribute by its name."""
 
@@ -34,6 +35,8 @@ class Routine:
     """Names bound to the result of one of the COPIES."""
     written: dict[str, set[int]] = field(default_factory=dict)
     """Names through which something is written, with the ids of those mentions."""
+    suppliers: list[ast.Call] = field(default_factory=list)
+    """Calls that may make loaders, take a batch in steps, or export."""
     called: set[str] = field(default_factory=set)
     """Last names of everything that it calls."""
     children: list[Routine] = field(default_factory=list)
@@ -226,6 +229,8 @@ class _Surveyor:
         else:
             return
         routine.called.add(name)
+        if name in _SUPPLIERS:
+            routine.suppliers.append(call)
         if name in self.decided or (name == "reshape" and _is_sized_by_number(call, routine.node)):
             self._add_site(call, routine)
         if is_guarded:

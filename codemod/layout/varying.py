@@ -44,30 +44,11 @@ class Varying:
 
 
 def survey_varying(program: Program) -> Varying:
-    """One more walk over the routines that make loaders, slice by steps or export."""
-    loaders: list[Loader] = []
-    dims: list[DynamicDim] = []
-    seen: set[int] = set()
-    for routine in program.routines:
-        if routine.called.isdisjoint(("DataLoader", "export", "split", "range", "export_for_training")):
-            continue
-        for node in ast.walk(routine.node):
-            if not isinstance(node, ast.Call) or id(node) in seen or _holder(node, routine) is not routine:
-                continue
-            seen.add(id(node))
-            loaders += _loaders(node, routine, program)
-            dims += _exported(node, routine, program)
+    """What the calls that make loaders, slice by steps or export tell."""
+    loaders = [told for r in program.routines for call in r.suppliers for told in _loaders(call, r, program)]
+    dims = [told for r in program.routines for call in r.suppliers for told in _exported(call, r, program)]
     has_dim = any("Dim" in routine.called for routine in program.routines)
     return Varying(tuple(sorted(loaders, key=lambda loader: loader.line)), tuple(dims), has_dim)
-
-
-def _holder(node: ast.Call, routine: Routine) -> Routine:
-    """The innermost routine that holds the node."""
-    for child in routine.children:
-        last = child.node.end_lineno if not isinstance(child.node, ast.Module) else None
-        if last is not None and not isinstance(child.node, ast.Module) and child.node.lineno <= node.lineno <= last:
-            return child
-    return routine
 
 
 def constant_key(node: ast.expr, routine: Routine, program: Program) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Namespace
 from dataclasses import dataclass, field, replace
 from itertools import product as combinations
@@ -157,58 +157,42 @@ def _cases(values: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], frozens
 def _lift_one(rule: Rule, bound: Namespace[str, Value], place: Place) -> Value:
     default = _ask(rule, bound, World.DEFAULT, place)
     tensors = [value for value in _tensors(bound.values()) if isinstance(value, Tensor)]
-    settled = all(value.default is value.any or value.default == value.any for value in tensors) and not any(
-        p.kind == "World" or _is_unfollowed(bound.get(p.name), p) for p in rule.parameters
-    )
-    other = default if settled else _ask(rule, bound, World.ANY, place)
+    is_settled = not rule.knows_world and all([value.default is value.any for value in tensors])
+    for name in rule.layouts:
+        value = bound.get(name)
+        is_settled = is_settled and (value is None or isinstance(value, Tensor | Number | Constant))
+    other = default if is_settled else _ask(rule, bound, World.ANY, place)
     source = tensors[0] if tensors else None
     return combine(rule, default, other, source, tensors, place)
-
-
-def _is_unfollowed(value: Value | None, parameter: Parameter) -> bool:
-    return (
-        parameter.kind in ("Layout", "Layouts")
-        and value is not None
-        and not isinstance(value, Tensor | Number | Constant)
-    )
 
 
 def _ask(rule: Rule, bound: Namespace[str, Value], world: World, place: Place) -> Outcome:
     arguments: dict[str, object] = {}
     for parameter in rule.parameters:
-        if parameter.kind == "World":
-            arguments[parameter.name] = world
-        elif parameter.name in bound:
-            arguments[parameter.name] = _convert(bound[parameter.name], parameter, world, place)
+        name = parameter.name
+        if name in bound:
+            arguments[name] = _CONVERTERS.get(parameter.kind, _as_it_is)(bound[name], world, place)
+        elif parameter.kind == "World":
+            arguments[name] = world
         elif parameter.default is REQUIRED and not parameter.is_rest:
             return None
     return rule.function(**arguments)
 
 
-def _convert(value: Value, parameter: Parameter, world: World, place: Place) -> object:
-    match parameter.kind.removesuffix(" | None"):
-        case "Layout":
-            return (
-                None
-                if isinstance(value, Constant) and "None" in parameter.kind and value.value is None
-                else as_layout(value, world, place)
-            )
-        case "Layouts":
-            return as_layouts(value, world, place)
-        case "Index":
-            return as_index(value)
-        case "Indices" | "Dims":
-            return as_indices(value)
-        case "Shape":
-            return as_target(value)
-        case "Extent":
-            return as_size(value)
-        case "Flag":
-            return value.value if isinstance(value, Constant) and isinstance(value.value, bool) else None
-        case "Text":
-            return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
-        case _:
-            return value
+def _as_it_is(value: Value, world: World, place: Place) -> Value:
+    return value
+
+
+def _as_layout_or_none(value: Value, world: World, place: Place) -> Layout | None:
+    return None if isinstance(value, Constant) and value.value is None else as_layout(value, world, place)
+
+
+def _as_flag(value: Value, world: World, place: Place) -> bool | None:
+    return value.value if isinstance(value, Constant) and isinstance(value.value, bool) else None
+
+
+def _as_text(value: Value, world: World, place: Place) -> str | None:
+    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
 
 
 _ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
@@ -297,6 +281,22 @@ def as_target(value: Value) -> Target | None:
             return None
 
 
+_CONVERTERS: dict[str, Callable[[Value, World, Place], object]] = {
+    "Layout": as_layout,
+    "Layout | None": _as_layout_or_none,
+    "Layouts": as_layouts,
+    "Layouts | None": as_layouts,
+    "Index": lambda value, world, place: as_index(value),
+    "Indices": lambda value, world, place: as_indices(value),
+    "Dims": lambda value, world, place: as_indices(value),
+    "Shape": lambda value, world, place: as_target(value),
+    "Extent": lambda value, world, place: as_size(value),
+    "Flag": _as_flag,
+    "Text": _as_text,
+}
+"""By the annotation of the parameter; `X | None` is converted as X."""
+
+
 def _tensors(values: Iterable[Value]) -> Iterator[Value]:
     for value in values:
         match value:
@@ -361,6 +361,8 @@ def _tensor(
     first = _named(default, World.DEFAULT, tensors, place)
     is_settled = other is default and all(tensor.any is tensor.default for tensor in tensors)
     second = first if is_settled else _named(other, World.ANY, tensors, place)
+    if second == first:
+        second = first  # what is the same object is not asked about twice
     history = _history(source, first, place)
     if rule.alias is Alias.NEVER or source is None:
         return Tensor(first, second, history, storages=frozenset((place.key,)))

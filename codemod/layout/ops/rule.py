@@ -105,6 +105,10 @@ class Rule:
     alias: Alias = Alias.NEVER
     examples: tuple[str, ...] = ()
     """Python expressions over tensors `x`, `y`, `z`, `image` (4-d) and modules, that the tests run on real torch."""
+    layouts: tuple[str, ...] = ()
+    """Names of the parameters that are tensors."""
+    knows_world: bool = False
+    """It tells the worlds apart by more than the layouts given."""
 
 
 _DECLARED: dict[str, Rule] = {}
@@ -120,7 +124,10 @@ def op(*names: str, alias: Alias = Alias.NEVER, examples: tuple[str, ...] = ()) 
     """
 
     def declare(function: F) -> F:
-        rule = Rule(names, function, _parameters(function), alias, examples)
+        parameters = _parameters(function)
+        layouts = tuple(p.name for p in parameters if p.kind in ("Layout", "Layout | None", "Layouts"))
+        knows_world = any(p.kind == "World" for p in parameters)
+        rule = Rule(names, function, parameters, alias, examples, layouts, knows_world)
         for name in names:
             if name in _DECLARED:
                 raise ValueError(f"two rules for {name}")
