@@ -24,6 +24,7 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
     """Every site of the file, in order of position."""
     program = survey(syntax.tree)
     if not program.sites:
+        program.dissolve()
         return ()
     interpreter = FileInterpreter(program)
     tops = [r for r in program.routines if r.parent is None or r.parent is program.routines[0]]
@@ -39,6 +40,7 @@ def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
         if (found := _op_call(call, routine, program, interpreter, syntax)) is not None
     ]
     told = tell(calls, program, syntax.tree)
+    program.dissolve()
     return tuple(
         sorted(
             (call for call in told if call.operation not in COPIES or call.writes or call.hard_coded),
@@ -79,13 +81,15 @@ def _waits(observations: Iterable[Observation], skipped: Mapping[str, Unknown]) 
 
 def _ask_callers(tops: Sequence[Routine], interpreter: FileInterpreter) -> None:
     """Run what calls a routine that leaves something open, for what it passes."""
-    program, seen = interpreter.program, interpreter.notebook.observations
-    sites = {id(r): [c for c in _sites(r) if _is_open(c, seen) or _is_sized(c, seen, r, program)] for r in tops}
-    asking = [routine for routine in tops if sites[id(routine)]]
+    seen = interpreter.notebook.observations
+    sized, open_sites = {}, {}
+    for routine in tops:
+        calls = _sites(routine)
+        sized[id(routine)] = [call for call in calls if _is_sized(call, seen, routine, interpreter.program)]
+        open_sites[id(routine)] = [call for call in calls if _is_open(call, seen)]
+    asking = [routine for routine in tops if sized[id(routine)] or open_sites[id(routine)]]
     for_sizes = {
-        id(r.node): r
-        for r in asking
-        if any(not _is_of_strides(c, seen) or _is_sized(c, seen, r, program) for c in sites[id(r)])
+        id(r.node): r for r in asking if sized[id(r)] or not all(_is_of_strides(c, seen) for c in open_sites[id(r)])
     }
     relevant = {name for routine in asking for name in _names(routine)}
     callers: dict[int, Routine] = {}
@@ -95,11 +99,11 @@ def _ask_callers(tops: Sequence[Routine], interpreter: FileInterpreter) -> None:
         callers |= {id(routine): routine for routine in found if not routine.name.endswith("__init__")}
         for_sizes |= {id(r.node): r for r in found if not names.isdisjoint(_called(r))}
         relevant |= {name for routine in found for name in _names(routine)}
-    interpreter.observe_calls(
-        frozenset(id(call) for calls in sites.values() for call in calls), frozenset(relevant), frozenset(for_sizes)
-    )
+    asked = frozenset(id(call) for sites in (sized, open_sites) for calls in sites.values() for call in calls)
+    interpreter.observe_calls(asked, frozenset(relevant), frozenset(for_sizes))
     for routine in callers.values():
-        interpreter.run_routine(routine)
+        if not interpreter.is_spent:
+            interpreter.run_routine(routine)
 
 
 def _is_open(call: ast.Call, seen: Seen) -> bool:

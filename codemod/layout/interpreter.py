@@ -40,6 +40,8 @@ DEPTH = 2
 """Calls inside calls are followed this far."""
 STEPS = 60_000
 """Statements run for one file before calls are no longer followed."""
+CALLERS_STEPS = 500
+"""Statements run for what callers pass: at least so many, and as many as the functions themselves took."""
 ROUNDS = 2
 """Of a loop's body: the second sees what the first left behind."""
 
@@ -56,6 +58,7 @@ class FileInterpreter:
         self._relevant: frozenset[str] = frozenset()
         self._for_sizes: frozenset[int] = frozenset()
         self._is_deep = False
+        self._limit = STEPS
         self.skipped: dict[str, Unknown] = {}
         """What stands for the results of calls not looked into so far, by name."""
         self._attributes: dict[tuple[int, str, str], Value | None] = {}
@@ -85,12 +88,18 @@ class FileInterpreter:
         """
         self._ask(sites, relevant)
         self._for_sizes = for_sizes
+        self._limit = min(STEPS, self.steps + max(self.steps, CALLERS_STEPS))
         self.notebook.with_callers = True
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
         self.notebook.asked, self._relevant, self._is_deep = sites, relevant, True
         for known in (self._slices, self._summaries, self._attributes, self._given):
             known.clear()
+
+    @property
+    def is_spent(self) -> bool:
+        """No more calls are followed."""
+        return self.steps > self._limit
 
     def run_routine(self, routine: Routine) -> None:
         """A function taken by itself: its callers may pass anything."""
@@ -152,7 +161,7 @@ class FileInterpreter:
         frame: Frame,
     ) -> Value:
         unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
-        if id(function.node) in frame.active or len(frame.active) > DEPTH or self.steps > STEPS:
+        if id(function.node) in frame.active or len(frame.active) > DEPTH or self.is_spent:
             return unknown
         given = (*positional, *keywords.values())
         if not (self._is_deep or any(map(_shares, given))):

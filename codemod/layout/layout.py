@@ -201,6 +201,8 @@ def contiguous(sizes: Sequence[Size]) -> Layout:
 
 def restrided(layout: Layout) -> Layout:
     """The contiguous layout with the sizes of `layout`, packs included."""
+    if layout.is_contiguous and (layout.pack_at is None or not layout.origins):
+        return layout
     stride, dims = ONE, []
     for dim in reversed(layout.dims):
         pack = replace(dim.pack, merged=True, origins=()) if dim.pack else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
@@ -68,6 +67,12 @@ class Program:
     """Names of what is called with a number written out: `Net(32)`."""
     _methods: dict[int, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
     _placed: dict[tuple[int, int, int | None], ast.Call | ast.Subscript] = field(default_factory=dict)
+
+    def dissolve(self) -> None:
+        """Part the routines, so that the tree goes with its last reference and not when the collector comes by."""
+        for routine in self.routines:
+            routine.parent = None
+            routine.children.clear()
 
     def expression_at(self, line: int, column: int, end: int) -> ast.Call | ast.Subscript | None:
         """The call or subscript that begins and ends there."""
@@ -195,7 +200,7 @@ class _Surveyor:
                 self._see_stored(node, routine)  # type: ignore[arg-type]
             elif kind is ast.Yield or kind is ast.YieldFrom:
                 self.generators.add(id(routine.node))
-            for name in _fields(kind.__name__):
+            for name in fields_of(kind):
                 child = getattr(node, name)
                 if type(child) is list:
                     stack += [(c, routine, owner, is_guarded) for c in child if type(c) not in _LEAVES]
@@ -384,10 +389,14 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LEAVES = frozenset({type(None), str, int, ast.Name, ast.Constant, ast.Load, ast.Store})
 
 
-@cache
-def _fields(kind: str) -> tuple[str, ...]:
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields in which nodes of interest can be."""
-    return tuple(name for name in getattr(ast, kind)._fields if name not in _PLAIN)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(name for name in kind._fields if name not in _PLAIN)
+    return _FIELDS[kind]
 
 
 _PLAIN = frozenset(

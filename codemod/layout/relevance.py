@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from codemod.layout.program import REGISTERS, FunctionNode
+from codemod.layout.program import REGISTERS, FunctionNode, fields_of
 
 _CHEAP = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "range", "isinstance", "hasattr"})
 """Calls that tell of sizes: a statement of these alone is run, for what it shows and for names to spell sizes with."""
@@ -140,7 +140,12 @@ class Body:
                 part.mentioned |= inner.mentioned
                 stack += [(test, sites) for test in (node.iter, *node.ifs)]  # type: ignore[attr-defined]
                 continue
-            stack += [(child, sites) for child in ast.iter_child_nodes(node)]
+            for field_name in fields_of(kind):
+                child = getattr(node, field_name)
+                if type(child) is list:
+                    stack += [(item, sites) for item in child if isinstance(item, ast.AST)]
+                elif isinstance(child, ast.AST) and type(child) is not ast.Constant:
+                    stack.append((child, sites))
 
 
 class Slice:

@@ -157,7 +157,7 @@ def _cases(values: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], frozens
 def _lift_one(rule: Rule, bound: Namespace[str, Value], place: Place) -> Value:
     default = _ask(rule, bound, World.DEFAULT, place)
     tensors = [value for value in _tensors(bound.values()) if isinstance(value, Tensor)]
-    is_settled = not rule.knows_world and all([value.default is value.any for value in tensors])
+    is_settled = not rule.knows_world and all(value.default is value.any for value in tensors)
     for name in rule.layouts:
         value = bound.get(name)
         is_settled = is_settled and (value is None or isinstance(value, Tensor | Number | Constant))

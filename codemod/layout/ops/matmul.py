@@ -33,7 +33,9 @@ from codemod.layout.value import Number, Several, Value
         "x[:, None] @ image.new_ones(1, 2, x.shape[2], 3)",
     ),
 )
-def matmul(input: Layout, mat2: Layout) -> Layout:
+def matmul(input: Layout, mat2: Layout) -> Layout | None:
+    if 0 in (input.rank, mat2.rank):
+        return None
     if mat2.rank in (1, 2):
         return _by_matrix(input, mat2)
     if input.rank == 1 and mat2.rank is not None:
