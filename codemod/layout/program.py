@@ -178,32 +178,36 @@ class _Surveyor:
         while stack:
             node, routine, owner, is_guarded = stack.pop()
             kind = type(node)
-            if kind is ast.Call:
-                self._see_call(node, routine, is_guarded)  # type: ignore[arg-type]
-            elif kind in _SCOPES:
-                routine = self._enter(node, routine, owner)  # type: ignore[arg-type]
-                owner, is_guarded = None, False
-            elif kind is ast.ClassDef:
-                if routine is top and owner is None:
-                    self.classes[node.name] = node  # type: ignore[attr-defined, assignment]
-                owner = node  # type: ignore[assignment]
-            elif kind is ast.Try:
-                self._push_try(node, routine, owner, is_guarded, stack)  # type: ignore[arg-type]
-                continue
-            elif kind is ast.Import or kind is ast.ImportFrom:
-                self._see_import(node)  # type: ignore[arg-type]
-            elif isinstance(node, ast.Expr):
-                self._see_statement(node.value, routine)
-            elif kind in _ASSIGNMENTS:
-                self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
-            elif kind is ast.Attribute and type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
-                self._see_stored(node, routine)  # type: ignore[arg-type]
-            elif kind is ast.Yield or kind is ast.YieldFrom:
-                self.generators.add(id(routine.node))
+            if kind in _SEEN:
+                if kind is ast.Call:
+                    self._see_call(node, routine, is_guarded)  # type: ignore[arg-type]
+                elif kind is ast.Attribute:
+                    if type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
+                        self._see_stored(node, routine)  # type: ignore[arg-type]
+                elif kind in _SCOPES:
+                    routine = self._enter(node, routine, owner)  # type: ignore[arg-type]
+                    owner, is_guarded = None, False
+                elif kind is ast.ClassDef:
+                    if routine is top and owner is None:
+                        self.classes[node.name] = node  # type: ignore[attr-defined, assignment]
+                    owner = node  # type: ignore[assignment]
+                elif kind is ast.Try:
+                    self._push_try(node, routine, owner, is_guarded, stack)  # type: ignore[arg-type]
+                    continue
+                elif kind is ast.Import or kind is ast.ImportFrom:
+                    self._see_import(node)  # type: ignore[arg-type]
+                elif kind is ast.Expr:
+                    self._see_statement(node.value, routine)  # type: ignore[attr-defined]
+                elif kind in _ASSIGNMENTS:
+                    self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
+                else:
+                    self.generators.add(id(routine.node))
             for name in fields_of(kind):
                 child = getattr(node, name)
                 if type(child) is list:
-                    stack += [(c, routine, owner, is_guarded) for c in child if type(c) not in _LEAVES]
+                    for item in child:
+                        if type(item) not in _LEAVES:
+                            stack.append((item, routine, owner, is_guarded))
                 elif type(child) not in _LEAVES:
                     stack.append((child, routine, owner, is_guarded))
 
@@ -384,6 +388,22 @@ def numbers_by_default(scope: Scope) -> dict[str, int]:
 
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SEEN = frozenset(
+    {
+        *_ASSIGNMENTS,
+        *_SCOPES,
+        ast.Call,
+        ast.Attribute,
+        ast.ClassDef,
+        ast.Try,
+        ast.Import,
+        ast.ImportFrom,
+        ast.Expr,
+        ast.Yield,
+        ast.YieldFrom,
+    }
+)
+"""Kinds of nodes that tell something by themselves."""
 
 
 _LEAVES = frozenset({type(None), str, int, ast.Name, ast.Constant, ast.Load, ast.Store})

@@ -143,8 +143,10 @@ class Body:
             for field_name in fields_of(kind):
                 child = getattr(node, field_name)
                 if type(child) is list:
-                    stack += [(item, sites) for item in child if isinstance(item, ast.AST)]
-                elif isinstance(child, ast.AST) and type(child) is not ast.Constant:
+                    for item in child:
+                        if type(item) not in _SILENT:
+                            stack.append((item, sites))
+                elif type(child) not in _SILENT:
                     stack.append((child, sites))
 
 
@@ -299,6 +301,8 @@ def _derived(flows: Sequence[Flow], relevant: frozenset[str]) -> set[str]:
     return found
 
 
+_SILENT = frozenset({type(None), str, int, ast.Constant})
+"""Nothing in them mentions a name."""
 _SIMPLE = (
     ast.Expr,
     ast.Assign,
