@@ -280,8 +280,9 @@ class FileInterpreter:
         """Leave an idle statement out, unless it may write through a view."""
         assert frame.slice is not None
         names = frame.state.names
-        if any(_shares(names[name]) for name in names.keys() & frame.slice.mentioned(node)):
-            return False
+        for name in frame.slice.mentioned(node):
+            if name in names and names[name] is not _PASSED_OVER and _shares(names[name]):
+                return False
         for name in sorted(frame.slice.bound(node)):
             frame.state.bind(name, _PASSED_OVER)
         return True

@@ -406,7 +406,7 @@ _SEEN = frozenset(
 """Kinds of nodes that tell something by themselves."""
 
 
-_LEAVES = frozenset({type(None), str, int, ast.Name, ast.Constant, ast.Load, ast.Store})
+_LEAVES = frozenset({type(None), str, int, bool, ast.Name, ast.Constant, ast.Load, ast.Store})
 
 
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}

@@ -301,7 +301,7 @@ def _derived(flows: Sequence[Flow], relevant: frozenset[str]) -> set[str]:
     return found
 
 
-_SILENT = frozenset({type(None), str, int, ast.Constant})
+_SILENT = frozenset({type(None), str, int, bool, ast.Constant})
 """Nothing in them mentions a name."""
 _SIMPLE = (
     ast.Expr,

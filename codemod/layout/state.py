@@ -96,12 +96,10 @@ def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
     states = [state for state, _ in alive]
     first, *others = states
     names: dict[str, Value] = {}
-    for name in dict.fromkeys(name for state in states for name in state.names):
-        value = first.names.get(name)
-        if value is not None and all(state.names.get(name) is value for state in others):
-            names[name] = value
-        else:
-            names[name] = choose((_or_unset(name, state), _given(fact)) for state, fact in alive)
+    for state in states:
+        for name, value in state.names.items():
+            if name not in names:
+                names[name] = value if _is_everywhere(name, value, states) else _joined(name, alive)
     versions = dict(first.versions)
     for state in others:
         for name, version in state.versions.items():
@@ -114,6 +112,17 @@ def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
         versions,
         set().union(*(state.dotted for state in states)),
     )
+
+
+def _is_everywhere(name: str, value: Value, states: list[State]) -> bool:
+    for state in states:
+        if state.names.get(name) is not value:
+            return False
+    return True
+
+
+def _joined(name: str, branches: list[tuple[State, Condition | None]]) -> Value:
+    return choose((_or_unset(name, state), _given(fact)) for state, fact in branches)
 
 
 def _or_unset(name: str, state: State) -> Value:

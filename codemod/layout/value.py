@@ -231,7 +231,10 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     """One value for all alternatives; equal ones are told once, under what they have in common."""
     found: dict[Value, frozenset[Condition]] = {}
     for value, when in alternatives:
-        for option, inner in options(value):
+        if not isinstance(value, Choice):
+            found[value] = found[value] & when if value in found else when
+            continue
+        for option, inner in value.options:
             conditions = inner | when
             found[option] = found[option] & conditions if option in found else conditions
     if len(found) == 1:
