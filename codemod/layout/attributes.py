@@ -9,7 +9,7 @@ from codemod.layout.layout import Dim, Layout, World, contiguous, stride_atom, u
 from codemod.layout.ops.lift import as_size, lift
 from codemod.layout.ops.rule import rules
 from codemod.layout.origin import Origin, OriginKind
-from codemod.layout.program import dotted
+from codemod.layout.program import DECIDED, dotted
 from codemod.layout.size import Atom, Size
 from codemod.layout.value import (
     Class,
@@ -92,7 +92,15 @@ def _of_tensor(value: Tensor, node: ast.Attribute, frame: Frame) -> Value:
         return lift(rules()[f".{node.attr}"], [value], {}, frame.place(node))
     if node.attr == "grad":
         return Unknown("a gradient", node.lineno, f"{dotted(node) or frame.place(node).key}")
-    return Method(value, node.attr)
+    owner = str(value.number) if value.number is not None else frame.place(node).key
+    return _method_or_field(value, node, f"{owner}.{node.attr}", frame)
+
+
+def _method_or_field(value: Tensor | Unknown, node: ast.Attribute, name: str, frame: Frame) -> Value:
+    """A method of tensors that is not called yet; else a field of something that may be no tensor: `outputs.logits`."""
+    if f".{node.attr}" in rules() or node.attr in DECIDED:
+        return Method(value, node.attr)
+    return Unknown(f"what `{frame.spell(node)}` is", node.lineno, name)
 
 
 def shape_of(value: Tensor) -> Shape:
@@ -112,7 +120,8 @@ def _of_unknown(value: Unknown, node: ast.Attribute, frame: Frame) -> Value:
         return Foreign(node.attr)
     if node.attr in ("T", "mT", "H", "mH", "data"):
         return lift(rules()[f".{node.attr}"], [as_tensor(value)], {}, frame.place(node))
-    return Method(value, node.attr)
+    owner = value.name or frame.place(node).key
+    return _method_or_field(value, node, f"{owner}.{node.attr}", frame)
 
 
 def as_tensor(value: Value) -> Tensor:

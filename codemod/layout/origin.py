@@ -17,6 +17,8 @@ class OriginKind(Enum):
     """A gradient inside a custom backward: expanded or permuted, whatever the forward saw."""
     SIZE_ONE = "size one"
     """A reshape that copies in general and is a view where a dim has size 1."""
+    OP = "op"
+    """An op whose result's layout is not known, given what is known of its operands."""
     UNKNOWN = "unknown"
     """Something that the analysis does not follow."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Observation
+from codemod.layout.origin import OriginKind
 from codemod.layout.program import Program, Routine
 from codemod.layout.size import AtomKind
 from codemod.layout.value import Constant, Number, Tensor, Unknown
@@ -99,8 +100,9 @@ class _Skipped:
             return isinstance(observation.receiver, Tensor | Unknown | Number | Constant)
         if observation.target is None:
             return True
-        if any((origin.text, origin.line) in self._whys for origin in observation.any.origins):
-            return True
+        origins = observation.any.origins
+        if any(origin.kind is OriginKind.OP or (origin.text, origin.line) in self._whys for origin in origins):
+            return bool(self._whys)
         sizes = [size for dim in observation.default.layout.dims for size in (dim.size, dim.stride)]
         atoms = {atom for size in (*sizes, *observation.target.sizes) for atom in size.atoms}
         return any(name in atom for atom in atoms for name in self._names)

@@ -389,7 +389,7 @@ def _named(layout: Layout | None, world: World, tensors: Sequence[Tensor], place
 
 
 def _unfollowed(place: Place) -> tuple[Origin, ...]:
-    return (Origin(OriginKind.UNKNOWN, f"the layout of what `{place.text}` returns", place.line),)
+    return (Origin(OriginKind.OP, f"the layout of what `{place.text}` returns", place.line),)
 
 
 def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], symbols: dict[Atom, Atom], place: Place) -> Dim:

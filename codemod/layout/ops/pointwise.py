@@ -86,7 +86,7 @@ def _unsized(tensors: Sequence[Layout]) -> Layout:
 
 def _origins(tensors: Sequence[Layout]) -> tuple[Origin, ...]:
     found = dict.fromkeys(origin for tensor in tensors for origin in tensor.origins)
-    return tuple(found) or (Origin(OriginKind.UNKNOWN, "the order in memory of several operands"),)
+    return tuple(found) or (Origin(OriginKind.OP, "the order in memory of several operands"),)
 
 
 def _open(shape: Layout, tensors: Sequence[Layout]) -> Layout:
