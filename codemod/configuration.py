@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,18 +21,23 @@ else:
 
 E = TypeVar("E", bound=Enum)
 
+_TABLE = "[tool.torch-codemod]"
+
 
 class UsageError(Exception):
     """What the user asked for cannot be done as asked; the message says place, fact and next step."""
 
 
 def find(paths: Sequence[str]) -> Path | None:
-    """The nearest pyproject.toml with our table, at or above what `paths` have in common."""
-    known = [Path(path).absolute() for path in paths if path != "-"] or [Path.cwd()]
-    common = Path(os.path.commonpath(known))
+    """The nearest pyproject.toml with our table, at or above what `paths` have in common.
+
+    Raises UsageError for one on the way that names us and is broken.
+    """
+    common = Path(os.path.commonpath([Path(path).absolute() for path in paths or ["."]]))
     for folder in (common, *common.parents) if common.is_dir() else common.parents:
         file = folder / "pyproject.toml"
-        if file.is_file() and b"[tool.torch-codemod" in file.read_bytes():
+        # another project's broken file is none of ours
+        if file.is_file() and b"torch-codemod" in _read(file) and _table(file) is not None:
             return file
     return None
 
@@ -41,24 +47,20 @@ def load(file: Path, known: Sequence[str]) -> Settings:
 
     Raises UsageError for a file that cannot be read or says something unknown.
     """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file}: cannot read ({error.strerror}); check --config") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: not valid TOML ({error}); mend the file") from error
-    table = document.get("tool", {}).get("torch-codemod", {})
     given: dict[str, Any] = {}
-    for key, value in table.items():
+    for key, value in (_table(file) or {}).items():
         reader = _READERS.get(key)
         if reader is None:
-            raise UsageError(f"{file}: [tool.torch-codemod] has no setting `{key}`{_suggest(key, list(_READERS))}")
+            raise UsageError(f"{_place(file, key)}: {_TABLE} has no setting `{key}`; {_instead(key, list(_READERS))}")
         try:
             given[key.replace("-", "_")] = reader(value)
         except ValueError as error:
-            raise UsageError(f"{file}: [tool.torch-codemod] {key}: {error}") from error
+            raise UsageError(f"{_place(file, key)}: {_TABLE} {key} {error}") from None
     settings = replace(Settings(), **given)
-    check_names(f"{file}: [tool.torch-codemod]", (*settings.select, *settings.ignore), known)
+    check_names(f"{_place(file, 'select')}: {_TABLE} select", settings.select, known)
+    check_names(f"{_place(file, 'ignore')}: {_TABLE} ignore", settings.ignore, known)
+    for pattern, names in settings.per_file_ignores:
+        check_names(f"{_place(file, 'per-file-ignores')}: {_TABLE} per-file-ignores {pattern!r}", names, known)
     return settings
 
 
@@ -66,12 +68,43 @@ def check_names(place: str, names: Sequence[str], known: Sequence[str]) -> None:
     """Raise UsageError for a name that is no transform's."""
     for name in names:
         if name not in known:
-            raise UsageError(f"{place}: no transform `{name}`{_suggest(name, known)}; there are {', '.join(known)}")
+            raise UsageError(f"{place}: no transform `{name}`; {_instead(name, known)}")
 
 
-def _suggest(name: str, known: Sequence[str]) -> str:
+def _instead(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean `{close[0]}`?" if close else ""
+    return f"{f'did you mean `{close[0]}`? ' if close else ''}there are {', '.join(known)}"
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{file}: cannot read ({error.strerror}); check the path, or name another by --config"
+        ) from None
+
+
+def _table(file: Path) -> Mapping[str, Any] | None:
+    """Our table; None where there is none."""
+    try:
+        tool = tomllib.loads(_read(file).decode("utf-8")).get("tool", {})
+    except ValueError as error:  # of TOML and of UTF-8
+        raise UsageError(f"{file}: not valid TOML ({error}); mend the file") from None
+    table = tool.get("torch-codemod") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UsageError(f"{_place(file, 'torch-codemod')}: {_TABLE} must be a table, not {table!r}; mend the file")
+    return table
+
+
+def _place(file: Path, key: str) -> str:
+    """With the line that sets the key, where one does so plainly within our table."""
+    lines = _read(file).decode("utf-8").splitlines()
+    header = next((i for i, line in enumerate(lines) if line.strip().startswith(_TABLE[:-1])), 0)
+    for number, line in enumerate(lines[header:], start=header + 1):
+        if re.match(rf"\s*(?:\[tool\.torch-codemod\.)?[\"']?{re.escape(key)}[\"']?\s*[=\]]", line):
+            return f"{file}:{number}"
+    return str(file)
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -98,7 +131,7 @@ def _one_of(kind: type[E]) -> Callable[[object], E]:
 
 def _per_file(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"must be a table of patterns, not {value!r}")
+        raise ValueError(f"must be a table from patterns to names, not {value!r}")
     return tuple((str(pattern), _names(names)) for pattern, names in value.items())
 
 

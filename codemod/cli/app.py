@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 import typer
 
@@ -36,11 +37,7 @@ def _main(
 
 def main() -> None:
     """Console script."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        typer.echo("interrupted; every file is either old or new", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII terminal is no reason to end a run
+    app()

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from codemod.cli import output as out
 from codemod.settings import Settings, Sites, To
 
 if TYPE_CHECKING:
-    from codemod.result import FileError, RunResult
+    from codemod.result import FileResult, RunResult
+
+STDIN = "-"
 
 
 class Format(str, Enum):
@@ -47,34 +50,51 @@ def run(
 
     given = paths or ["."]
     try:
-        if in_place and (check or diff):
-            raise UsageError(f"--in-place writes the files, --{'check' if check else 'diff'} leaves them; choose one")
-        settings = _settings(given, config, _names(select), _names(ignore), sites, to)
+        _check_usage(given, in_place, check, diff, output, stdin_filename)
+        settings = _settings(given, stdin_filename, config, _names(select), _names(ignore), sites, to)
+        if given == [STDIN]:
+            raw = sys.stdin.buffer.read()
+            result = _run_stdin(stdin_filename or "stdin.py", raw, settings)
+            if in_place:
+                _put_rewritten(result.files[0], raw, output)
+            else:
+                _report(result, format, diff, output, written=False)
+        else:
+            result = _run_files(given, settings, jobs or os.cpu_count() or 1, no_cache, in_place)
+            _report(result, format, diff, output, written=in_place)
     except UsageError as error:
-        typer.echo(f"torch-codemod: {error}", err=True)
-        raise typer.Exit(2) from None
-    if given == ["-"]:
-        raw = sys.stdin.buffer.read()
-        result = _run_stdin(stdin_filename or "stdin.py", raw, settings)
-    else:
-        raw = b""
-        result = _run_files(given, settings, jobs or os.cpu_count() or 1, no_cache)
-    failed = _write(result) if in_place and given != ["-"] else ()
-    if in_place and given == ["-"]:
-        change = result.files[0].change
-        _put(change.after if change is not None else raw, output)
-    else:
-        _print(result, format, diff, output, written=in_place)
-    _print_errors((*result.errors, *failed))
-    raise typer.Exit(2 if failed else result.exit_code(check))
+        raise out.refuse(str(error)) from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted; every file is either old or new, run again for the rest", err=True)
+        raise typer.Exit(130) from None
+    out.show_errors(result.errors)
+    raise typer.Exit(result.exit_code(check))
 
 
 def _names(values: list[str]) -> tuple[str, ...]:
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
+def _check_usage(
+    paths: list[str], in_place: bool, check: bool, diff: bool, output: Path | None, stdin_filename: str
+) -> None:
+    """Raise UsageError for what cannot be asked for together."""
+    from codemod.configuration import UsageError
+
+    if in_place and (check or diff):
+        raise UsageError(f"--in-place writes the files, --{'check' if check else 'diff'} leaves them; choose one")
+    if STDIN in paths and len(paths) > 1:
+        raise UsageError("`-` stands for stdin and comes alone; give the other paths to a run of their own")
+    if stdin_filename and paths != [STDIN]:
+        raise UsageError("--stdin-filename names what comes on stdin; give `-` as the only path")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        fact = "is a folder" if output.is_dir() else "its folder does not exist"
+        raise UsageError(f"--output {output}: {fact}; check the path")
+
+
 def _settings(
     paths: list[str],
+    stdin_filename: str,
     config: Path | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -82,23 +102,32 @@ def _settings(
     to: To | None,
 ) -> Settings:
     """The command line over the file over the defaults."""
-    from codemod.configuration import UsageError, check_names, find, load
+    from codemod.configuration import check_names
     from codemod.registry import transforms
 
     known = list(transforms())
     check_names("--select", select, known)
     check_names("--ignore", ignore, known)
-    if config is not None and not config.is_file():
-        raise UsageError(f"--config {config}: no such file; check the path")
-    file = config or find([path for path in paths if Path(path).exists()])
-    settings = load(file, known) if file is not None else Settings()
+    settings = _configured([stdin_filename or "."] if paths == [STDIN] else paths, config, known)
     return replace(
         settings,
         select=select or settings.select,
-        ignore=(*settings.ignore, *ignore),
+        ignore=(*(name for name in settings.ignore if name not in select), *ignore),
         sites=sites or settings.sites,
         to=to or settings.to,
     )
+
+
+def _configured(paths: list[str], config: Path | None, known: list[str]) -> Settings:
+    """Those of a pyproject.toml; patterns of one that is named by --config are relative to the current folder."""
+    from codemod.configuration import UsageError, find, load
+
+    if config is not None:
+        if not config.is_file():
+            raise UsageError(f"--config {config}: no such file; check the path")
+        return load(config, known)
+    found = find(paths)
+    return replace(load(found, known), root=str(found.parent)) if found is not None else Settings()
 
 
 def _run_stdin(name: str, raw: bytes, settings: Settings) -> RunResult:
@@ -108,79 +137,39 @@ def _run_stdin(name: str, raw: bytes, settings: Settings) -> RunResult:
     return RunResult((process_raw(name, raw, settings),))
 
 
-def _run_files(paths: list[str], settings: Settings, jobs: int, no_cache: bool) -> RunResult:
+def _put_rewritten(file: FileResult, raw: bytes, output: Path | None) -> None:
+    """What came on stdin, rewritten where it could be."""
+    out.put(file.change.after if file.change is not None else raw, output)
+    if file.helper is not None:
+        typer.echo(f"{file.helper.path}: not written for stdin, but imported now; run on the file itself", err=True)
+
+
+def _run_files(paths: list[str], settings: Settings, jobs: int, no_cache: bool, in_place: bool) -> RunResult:
     from codemod import runner
     from codemod.cache import default_cache
     from codemod.cli.progress import progress
+    from codemod.in_place import write_changes
     from codemod.result import FileResult, RunResult
     from codemod.sources.walk import walk
 
-    found = walk(paths, settings.exclude)
+    found = walk(paths, settings.exclude, settings.root)
     with progress() as advance:
-        files: list[FileResult] = list(
-            runner.run(found.files, settings, jobs, None if no_cache else default_cache(), advance)
-        )
+        files = list(runner.run(found.files, settings, jobs, None if no_cache else default_cache(), advance))
     files += [FileResult(error.path, errors=(error,)) for error in found.errors]
-    return RunResult(tuple(files))
+    result = RunResult(tuple(files))
+    return write_changes(result) if in_place else result
 
 
-def _write(result: RunResult) -> tuple[FileError, ...]:
-    """Write every change, a helper once and before the code that imports it."""
-    from codemod.sources.write import write
-
-    failed: list[FileError] = []
-    helpers: dict[str, FileError | None] = {}
-    for file in result.files:
-        if file.helper is not None and file.helper.path not in helpers:
-            helpers[file.helper.path] = write(file.helper.path, file.helper)
-        trouble = helpers.get(file.helper.path) if file.helper is not None else None
-        if trouble is None and file.change is not None:
-            trouble = write(file.path, file.change)
-        if trouble is not None:
-            failed.append(trouble)
-    return tuple(failed)
-
-
-def _print(result: RunResult, format: Format, diff: bool, output: Path | None, *, written: bool) -> None:
+def _report(result: RunResult, format: Format, diff: bool, output: Path | None, *, written: bool) -> None:
     if diff:
         from codemod.report.diff import DiffReport
 
-        _put(DiffReport().render(result), output)
+        out.show_diff(DiffReport().render(result), output)
     elif format is Format.JSON:
         from codemod.report.json import JsonReport
 
-        _put(JsonReport().render(result), output)
+        out.put(JsonReport().render(result), output)
     else:
-        _print_text(result, output, written)
+        from codemod.report.text import lines
 
-
-def _put(data: bytes, output: Path | None) -> None:
-    if output is not None:
-        output.write_bytes(data)
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
-
-
-def _print_text(result: RunResult, output: Path | None, written: bool) -> None:
-    """With colour on a terminal, plain and unwrapped elsewhere."""
-    from codemod.report.text import lines
-
-    shown = lines(result, written=written)
-    if output is not None or not sys.stdout.isatty():
-        _put("".join(f"{line.plain}\n" for line in shown).encode(errors="backslashreplace"), output)
-        return
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    for line in shown:
-        console.print(line)
-
-
-def _print_errors(errors: tuple[FileError, ...]) -> None:
-    for error in errors:
-        place = f"{error.path}:{error.line}" if error.line is not None else error.path
-        typer.echo(f"{place}: {error.why}", err=True)
-        if error.traceback is not None:
-            typer.echo(error.traceback, err=True)
+        out.show(lines(result, written=written), output)

@@ -115,10 +115,7 @@ def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
 
 
 def _is_everywhere(name: str, value: Value, states: list[State]) -> bool:
-    for state in states:
-        if state.names.get(name) is not value:
-            return False
-    return True
+    return all(state.names.get(name) is value for state in states)
 
 
 def _joined(name: str, branches: list[tuple[State, Condition | None]]) -> Value:

@@ -31,7 +31,8 @@ class JsonReport:
                 "transforms": summary.transforms,
             },
         }
-        return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+        # in ASCII: a file name that is no UTF-8 comes through as it does in Python, as lone surrogates
+        return f"{json.dumps(document, indent=2)}\n".encode("ascii")
 
 
 def _site(finding: Finding) -> dict[str, object]:

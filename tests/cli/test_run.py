@@ -144,8 +144,14 @@ def test_settings_come_from_pyproject(project: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[tool.torch-codemod]\nsite = 1\n", "has no setting `site`, did you mean `sites`?"),
-        ("[tool.torch-codemod]\nsites = 1\n", "sites: must be one of 'failing', 'risky', 'all', not 1"),
+        (
+            "[tool.torch-codemod]\nsite = 1\n",
+            "pyproject.toml:2: [tool.torch-codemod] has no setting `site`; did you mean `sites`?",
+        ),
+        (
+            "[tool.torch-codemod]\nsites = 1\n",
+            "pyproject.toml:2: [tool.torch-codemod] sites must be one of 'failing', 'risky', 'all', not 1",
+        ),
         ("[tool.torch-codemod\n", "not valid TOML"),
     ],
 )
