@@ -36,11 +36,11 @@ from codemod.layout.value import (
     options,
 )
 
-DEPTH = 2
+DEPTH = 1
 """Calls inside calls are followed this far."""
 STEPS = 60_000
 """Statements run for one file before calls are no longer followed."""
-CALLERS_STEPS = 500
+CALLERS_STEPS = 200
 """Statements run for what callers pass: at least so many, and as many as the functions themselves took."""
 ROUNDS = 2
 """Of a loop's body: the second sees what the first left behind."""
@@ -59,6 +59,7 @@ class FileInterpreter:
         self._for_sizes: frozenset[int] = frozenset()
         self._is_deep = False
         self._limit = STEPS
+        self._depth = DEPTH
         self.skipped: dict[str, Unknown] = {}
         """What stands for the results of calls not looked into so far, by name."""
         self._attributes: dict[tuple[int, str, str], Value | None] = {}
@@ -88,6 +89,7 @@ class FileInterpreter:
         """
         self._ask(sites, relevant)
         self._for_sizes = for_sizes
+        self._depth = 1
         self._limit = min(STEPS, self.steps + max(self.steps, CALLERS_STEPS))
         self.notebook.with_callers = True
 
@@ -161,7 +163,7 @@ class FileInterpreter:
         frame: Frame,
     ) -> Value:
         unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
-        if id(function.node) in frame.active or len(frame.active) > DEPTH or self.is_spent:
+        if id(function.node) in frame.active or len(frame.active) > self._depth or self.is_spent:
             return unknown
         given = (*positional, *keywords.values())
         if not (self._is_deep or any(map(_shares, given))):

@@ -18,7 +18,7 @@ from codemod.layout.size import AtomKind
 from codemod.layout.value import Constant, Number, Tensor, Unknown
 from codemod.layout.viewable import Legality
 
-CALLERS = 2
+CALLERS = 1
 """Callers of callers are asked this far: as deep as calls are followed."""
 
 

@@ -79,6 +79,11 @@ class Size:
         return frozenset(atom for monomial, _ in self.terms or () for atom in monomial)
 
     @lazy
+    def has_stride(self) -> bool:
+        """Does it hold a stride that nothing in the source fixes?"""
+        return any(atom.kind is AtomKind.STRIDE for atom in self.atoms)
+
+    @lazy
     def is_named(self) -> bool:
         """Known, and every atom has an owner or needs none: an op rule left nothing open."""
         return self.terms is not None and all(atom.owner != "" for atom in self.atoms)
@@ -109,7 +114,9 @@ class Size:
         return self if self.terms is None else Size(tuple((m, -c) for m, c in self.terms))
 
     def __sub__(self, other: Size) -> Size:
-        return self + -other
+        if self.terms is None or other.terms is None:
+            return UNKNOWN
+        return _collect([*self.terms, *((m, -c) for m, c in other.terms)])
 
     def __mul__(self, other: Size) -> Size:
         if self.terms is None or other.terms is None:
@@ -185,8 +192,10 @@ def equal(left: Size, right: Size) -> Answer:
         return Answer.YES
     if left.constant is not None and right.constant is not None:
         return Answer.NO
+    if left.has_stride is not right.has_stride:
+        return Answer.MAYBE  # what stands on one side only does not cancel
     difference = left - right
-    if any(atom.kind is AtomKind.STRIDE for atom in difference.atoms):
+    if difference.has_stride:
         return Answer.MAYBE
     if all(atom.is_free for atom in difference.atoms) or _sign(difference):
         return Answer.NO
@@ -199,8 +208,10 @@ def is_less(left: Size, right: Size) -> Answer:
         return Answer.MAYBE
     if left == right:
         return Answer.NO
+    if left.has_stride is not right.has_stride:
+        return Answer.MAYBE
     difference = right - left
-    if any(atom.kind is AtomKind.STRIDE for atom in difference.atoms):
+    if difference.has_stride:
         return Answer.MAYBE
     sign = _sign(difference)
     return Answer.YES if sign > 0 else Answer.NO if sign < 0 else Answer.MAYBE
@@ -231,7 +242,9 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Size:
     found: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         found[monomial] = found.get(monomial, 0) + coefficient
-    return Size(tuple(sorted((m, c) for m, c in found.items() if c)))
+    kept = [term for term in found.items() if term[1]]
+    kept.sort()
+    return Size(tuple(kept))
 
 
 def _merge(left: Monomial, right: Monomial) -> Monomial:
