@@ -194,7 +194,7 @@ def contiguous(sizes: Sequence[Size]) -> Layout:
         dims.append(Dim(size, stride))
         stride = stride * size
     layout = Layout(tuple(reversed(dims)))
-    if UNKNOWN not in sizes:
+    if stride.terms is not None:
         vars(layout).update(is_mergeable=True, is_contiguous=True)
     return layout
 
@@ -205,7 +205,9 @@ def restrided(layout: Layout) -> Layout:
         return layout
     stride, dims = ONE, []
     for dim in reversed(layout.dims):
-        pack = replace(dim.pack, merged=True, origins=()) if dim.pack else None
+        pack = dim.pack
+        if pack is not None and (pack.origins or not pack.merged):
+            pack = replace(pack, merged=True, origins=())
         dims.append(Dim(dim.size, stride, pack))
         stride = stride * dim.size
     return Layout(tuple(reversed(dims)))

@@ -202,13 +202,16 @@ class _Surveyor:
                     self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
                 else:
                     self.generators.add(id(routine.node))
-            for name in fields_of(kind):
+            for name in _FIELDS.get(kind) or fields_of(kind):
                 child = getattr(node, name)
                 if type(child) is list:
                     for item in child:
                         if type(item) not in _LEAVES:
                             stack.append((item, routine, owner, is_guarded))
-                elif type(child) not in _LEAVES:
+                    continue
+                while type(child) is ast.Attribute and type(child.ctx) is ast.Load:
+                    child = child.value
+                if type(child) not in _LEAVES:
                     stack.append((child, routine, owner, is_guarded))
 
     def _see_stored(self, node: ast.Attribute, routine: Routine) -> None:

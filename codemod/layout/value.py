@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from codemod.finding import Reason
 from codemod.layout.layout import Layout, Pack, World
@@ -23,11 +24,20 @@ class Unknown:
     """What it is if it should be a number."""
 
 
+class Op(Protocol):
+    """A call as a reason tells of it; spelled only then."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One op on the way to a tensor, and what went before."""
 
-    reason: Reason
+    op: Op
     layout: Layout
     """Of the op's result, with everything that the source does not fix contiguous."""
     before: Step | None
@@ -37,7 +47,7 @@ class Step:
         found: list[Reason] = []
         step: Step | None = self
         while step is not None and not step.layout.is_mergeable and len(found) < 4:
-            found.append(step.reason)
+            found.append(Reason(step.op.text, line=step.op.line))
             step = step.before
         return tuple(reversed(found))
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping as Namespace
 from dataclasses import dataclass, field, replace
 from itertools import product as combinations
 
-from codemod.finding import Reason
 from codemod.layout.layout import Dim, Layout, Pack, World, stride_atom, unknown
 from codemod.layout.ops.rule import REQUIRED, Alias, AnyNumber, Fields, Outcome, Parameter, Parts, Rule
 from codemod.layout.origin import Origin, OriginKind
@@ -374,7 +373,7 @@ def _history(source: Tensor | None, result: Layout, place: Place) -> Step | None
     """The chain that explains the strides, grown by this op where it changed sizes or strides."""
     if source is not None and (source.default is result or source.default == result):
         return source.history
-    return Step(Reason(place.text, line=place.line), result, source.history if source else None)
+    return Step(place, result, source.history if source else None)
 
 
 def _named(layout: Layout | None, world: World, tensors: Sequence[Tensor], place: Place) -> Layout:
