@@ -150,6 +150,21 @@ def test_out_is_filled() -> None:
         chunked_bmm(a, b, out=torch.zeros(7, 2, 4), chunk=3)
 
 
+def test_a_parameter_and_a_tensor_are_chunked() -> None:
+    a, b = _pair()
+    weight = torch.nn.Parameter(a)
+    assert helper._step(weight, b, 3) == helper._step(b.mT, weight.mT, 3) == 3
+    torch.testing.assert_close(chunked_bmm(weight, b, chunk=3), torch.bmm(weight, b))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_left_to_bmm() -> None:
+    a = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
+    b = torch.nested.nested_tensor([torch.ones(3, 5), torch.ones(3, 5)])
+    parts = zip(chunked_bmm(a, b, chunk=1).unbind(), torch.bmm(a, b).unbind(), strict=True)
+    assert all(torch.equal(part, expected) for part, expected in parts)
+
+
 def test_meta_tensors() -> None:
     a, b = (tensor.to("meta") for tensor in _pair())
     assert chunked_bmm(a, b, chunk=3).shape == (7, 2, 4)
