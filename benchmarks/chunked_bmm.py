@@ -49,14 +49,18 @@ def loop(chunk: int) -> Bmm:
 FORMS: dict[str, Callable[[int], Bmm]] = {"bmm": lambda chunk: torch.bmm, "helper": helper, "loop": loop}
 
 
-def work(form: str, chunk: int, batch: int, sizes: Sequence[int], backward: bool) -> Work:
-    """One call on operands that are made here, with its gradients where `backward`."""
+def operands(batch: int, sizes: Sequence[int], backward: bool) -> tuple[torch.Tensor, torch.Tensor]:
     n, m, p = sizes
-    a, b = torch.randn(batch, n, m, requires_grad=backward), torch.randn(batch, m, p, requires_grad=backward)
+    return torch.randn(batch, n, m, requires_grad=backward), torch.randn(batch, m, p, requires_grad=backward)
+
+
+def work(form: str, chunk: int, given: tuple[torch.Tensor, torch.Tensor]) -> Work:
+    """One call, with its gradients where the operands want them."""
+    a, b = given
     bmm = FORMS[form](chunk)
-    if not backward:
+    if not a.requires_grad:
         return lambda: bmm(a, b)
-    grad = torch.randn(batch, n, p)
+    grad = torch.randn(a.shape[0], a.shape[1], b.shape[2])
     return lambda: torch.autograd.grad(bmm(a, b), (a, b), grad)
 
 
@@ -69,19 +73,27 @@ def cpu(call: Work, repeats: int) -> float:
 
 def time_ratios(chunk: int, batch: int, sizes: Sequence[int], backward: bool, rounds: int) -> tuple[float, ...]:
     """Seconds of bmm, then the ratios of the other forms to it."""
-    calls = [work(form, chunk, batch, sizes, backward) for form in FORMS]
+    given = operands(batch, sizes, backward)
+    calls = [work(form, chunk, given) for form in FORMS]
     for call in calls:
         call()
     repeats = max(1, int(SAMPLE_SECONDS / max(cpu(calls[0], 3), 1e-6)))
-    samples = [[cpu(call, repeats) for call in calls] for _ in range(rounds)]
+    samples = [_sample(calls, repeats, first=i % len(calls)) for i in range(rounds)]
     ratios = [[seconds / row[0] for seconds in row[1:]] for row in samples]
     return median(row[0] for row in samples), *(median(column) for column in zip(*ratios, strict=True))
 
 
+def _sample(calls: Sequence[Work], repeats: int, first: int) -> list[float]:
+    """Seconds of each call, in the order of `calls`, whichever went first."""
+    turns = [*range(first, len(calls)), *range(first)]
+    found = {i: cpu(calls[i], repeats) for i in turns}
+    return [found[i] for i in range(len(calls))]
+
+
 def rise(form: str, chunk: int, batch: int, sizes: Sequence[int], backward: bool) -> int:
     """Bytes by which the resident set of this process rises at the peak of one call."""
-    work(form, 2, 5, sizes, backward)()  # what is loaded and allocated once, by the first call
-    call = work(form, chunk, batch, sizes, backward)
+    work(form, 2, operands(5, sizes, backward))()  # what is loaded and allocated once, by the first call
+    call = work(form, chunk, operands(batch, sizes, backward))
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # sets VmHWM back to VmRSS
     kept = call()
