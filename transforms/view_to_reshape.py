@@ -12,6 +12,7 @@ Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl; https://docs.pytorch.
 
 from __future__ import annotations
 
+import ast
 from typing import ClassVar
 
 import libcst as cst
@@ -79,6 +80,13 @@ class ViewToReshape(Transform):
             check="merge(torch.arange(24.0).view(2, 3, 4))",
         ),
         Example(
+            "already contiguous, if it is a tensor at all",
+            "def column(x, is_on):\n    y = x if is_on else None\n    return y.contiguous().view(-1, 1)\n",
+            verdict="safe",
+            settings=Settings(sites=Sites.ALL, to=To.CONTIGUOUS),
+            check="column(torch.arange(6.0).view(2, 3).t(), True)",
+        ),
+        Example(
             "only a caller could bring strides that do not fit",
             "def rows(x):\n    return x.view(-1, x.size(-1))\n",
             verdict="layout-dependent",
@@ -105,6 +113,8 @@ class ViewToReshape(Transform):
 
     def decide(self, call: OpCall, settings: Settings) -> Finding | None:
         ruling = rule_on(call)
+        if ruling.verdict is Verdict.UNKNOWN and _is_made_contiguous(call):
+            ruling = Ruling(Verdict.SAFE)
         action = _action(call, ruling, settings)
         rewrites = (_rewrite(call, settings),) if action is Action.REWRITE else ()
         message = _message(call, ruling)
@@ -129,6 +139,15 @@ def _action(call: OpCall, ruling: Ruling, settings: Settings) -> Action:
     if call.hard_coded is not None and call.hard_coded.contradicts:
         return Action.REPORT  # its sizes are wrong as well: reshape would take them without a word
     return Action.REPORT if call.is_guarded else Action.REWRITE
+
+
+def _is_made_contiguous(call: OpCall) -> bool:
+    """`x.contiguous().view(...)`: whatever `x` is, another copy would not help."""
+    match call.node.func:
+        case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="contiguous"), args=[], keywords=[])):
+            return True
+        case _:
+            return False
 
 
 def _rewrite(call: OpCall, settings: Settings) -> Rewrite:

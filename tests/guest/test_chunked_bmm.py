@@ -13,14 +13,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+_NAME = "guest_chunked_bmm"
+"""Other tests load and drop the helper under the name that it has in a project."""
+
 
 def _load() -> ModuleType:
     path = resources.files("codemod") / "guest" / "chunked_bmm.py"
-    spec = importlib.util.spec_from_file_location("_chunked_bmm", str(path))
+    spec = importlib.util.spec_from_file_location(_NAME, str(path))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["_chunked_bmm"] = module  # dynamo looks a function's module up by name
+    sys.modules[_NAME] = module  # dynamo looks a function's module up by name
     spec.loader.exec_module(module)
     return module
 
