@@ -13,11 +13,12 @@ Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl; https://docs.pytorch.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import ClassVar
 
 import libcst as cst
 
-from codemod.finding import Action, Finding, Rewrite, Verdict
+from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.layout.op_call import Form, OpCall
 from codemod.layout.verdict import Ruling, rule_on
 from codemod.settings import Settings, Sites, To
@@ -118,6 +119,8 @@ class ViewToReshape(Transform):
         action = _action(call, ruling, settings)
         rewrites = (_rewrite(call, settings),) if action is Action.REWRITE else ()
         message = _message(call, ruling)
+        if action is Action.REPORT and isinstance(call.node.func, ast.Name):
+            ruling = replace(ruling, reasons=(*ruling.reasons, Reason(f"`{call.node.func.id}` is not a method here")))
         return Finding(call.path, call.span, self.name, ruling.verdict, action, message, ruling.reasons, rewrites)
 
     def rewrite(self, call: cst.Call, rewrite: Rewrite) -> cst.BaseExpression:
@@ -134,11 +137,14 @@ def _action(call: OpCall, ruling: Ruling, settings: Settings) -> Action:
         return Action.REPORT
     if ruling.verdict not in _REWRITTEN[settings.sites]:
         return Action.KEEP
+    if not call.observations:
+        return Action.REPORT  # what nobody looked into may be a function of a module, or a view as another dtype
     if not all(observation.is_target_a_shape for observation in call.observations):
         return Action.KEEP
     if call.hard_coded is not None and call.hard_coded.contradicts:
         return Action.REPORT  # its sizes are wrong as well: reshape would take them without a word
-    return Action.REPORT if call.is_guarded else Action.REWRITE
+    is_method = isinstance(call.node.func, ast.Attribute)
+    return Action.REWRITE if is_method and not call.is_guarded else Action.REPORT
 
 
 def _is_made_contiguous(call: OpCall) -> bool:
