@@ -12,11 +12,13 @@ Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl; https://docs.pytorch.
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from typing import ClassVar
 
 import libcst as cst
 
-from codemod.finding import Action, Finding, Rewrite, Verdict
+from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.layout.op_call import Form, OpCall
 from codemod.layout.verdict import Ruling, rule_on
 from codemod.settings import Settings, Sites, To
@@ -79,6 +81,13 @@ class ViewToReshape(Transform):
             check="merge(torch.arange(24.0).view(2, 3, 4))",
         ),
         Example(
+            "already contiguous, if it is a tensor at all",
+            "def column(x, is_on):\n    y = x if is_on else None\n    return y.contiguous().view(-1, 1)\n",
+            verdict="safe",
+            settings=Settings(sites=Sites.ALL, to=To.CONTIGUOUS),
+            check="column(torch.arange(6.0).view(2, 3).t(), True)",
+        ),
+        Example(
             "only a caller could bring strides that do not fit",
             "def rows(x):\n    return x.view(-1, x.size(-1))\n",
             verdict="layout-dependent",
@@ -105,9 +114,13 @@ class ViewToReshape(Transform):
 
     def decide(self, call: OpCall, settings: Settings) -> Finding | None:
         ruling = rule_on(call)
+        if ruling.verdict is Verdict.UNKNOWN and _is_made_contiguous(call):
+            ruling = Ruling(Verdict.SAFE)
         action = _action(call, ruling, settings)
         rewrites = (_rewrite(call, settings),) if action is Action.REWRITE else ()
         message = _message(call, ruling)
+        if action is Action.REPORT and isinstance(call.node.func, ast.Name):
+            ruling = replace(ruling, reasons=(*ruling.reasons, Reason(f"`{call.node.func.id}` is not a method here")))
         return Finding(call.path, call.span, self.name, ruling.verdict, action, message, ruling.reasons, rewrites)
 
     def rewrite(self, call: cst.Call, rewrite: Rewrite) -> cst.BaseExpression:
@@ -124,11 +137,23 @@ def _action(call: OpCall, ruling: Ruling, settings: Settings) -> Action:
         return Action.REPORT
     if ruling.verdict not in _REWRITTEN[settings.sites]:
         return Action.KEEP
+    if not call.observations:
+        return Action.REPORT  # what nobody looked into may be a function of a module, or a view as another dtype
     if not all(observation.is_target_a_shape for observation in call.observations):
         return Action.KEEP
     if call.hard_coded is not None and call.hard_coded.contradicts:
         return Action.REPORT  # its sizes are wrong as well: reshape would take them without a word
-    return Action.REPORT if call.is_guarded else Action.REWRITE
+    is_method = isinstance(call.node.func, ast.Attribute)
+    return Action.REWRITE if is_method and not call.is_guarded else Action.REPORT
+
+
+def _is_made_contiguous(call: OpCall) -> bool:
+    """`x.contiguous().view(...)`: whatever `x` is, another copy would not help."""
+    match call.node.func:
+        case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="contiguous"), args=[], keywords=[])):
+            return True
+        case _:
+            return False
 
 
 def _rewrite(call: OpCall, settings: Settings) -> Rewrite:

@@ -12,6 +12,7 @@ import torch
 
 MATRICES = 65_535
 ELEMENTS = 2**31 - 1
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def chunked_bmm(
@@ -36,20 +37,25 @@ def chunked_bmm(
 
 def _step(input: torch.Tensor, mat2: torch.Tensor, chunk: int | None) -> int | None:
     """Matrices at a time; None where one `torch.bmm` does it, or is to raise its own error."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or type(input) is not type(mat2):
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return None
-    if type(input) not in (torch.Tensor, torch.nn.Parameter) or _is_wrapped(input) or _is_wrapped(mat2):
+    if type(input) not in _PLAIN or type(mat2) not in _PLAIN or input.is_nested or mat2.is_nested:
         return None
-    if input.layout is not torch.strided or mat2.layout is not torch.strided or input.dim() != 3 or mat2.dim() != 3:
+    if input.dim() != 3 or mat2.dim() != 3:
         return None
     batch, n, m = input.shape
-    if mat2.shape[:2] != (batch, m) or input.dtype != mat2.dtype or input.device != mat2.device:
+    p = mat2.shape[2]
+    step = min(chunk or MATRICES, max(ELEMENTS // max(n * m, m * p, n * p, 1), 1))
+    if batch <= step:  # nearly every call: what is dearer to look at comes after
         return None
-    if input.device.type == "meta":
+    if mat2.shape[:2] != (batch, m) or not (n and m and p) or _is_wrapped(input) or _is_wrapped(mat2):
         return None
-    elements = max(n * m, m * mat2.shape[2], n * mat2.shape[2], 1)
-    step = min(chunk or MATRICES, max(ELEMENTS // elements, 1))
-    return step if batch > step and n and m and mat2.shape[2] else None
+    return step if _are_alike(input, mat2) and input.device.type != "meta" else None
+
+
+def _are_alike(input: torch.Tensor, mat2: torch.Tensor) -> bool:
+    is_strided = input.layout is torch.strided and mat2.layout is torch.strided
+    return is_strided and input.dtype is mat2.dtype and input.device == mat2.device
 
 
 def _is_wrapped(tensor: torch.Tensor) -> bool:
@@ -81,10 +87,10 @@ def _into(input: torch.Tensor, mat2: torch.Tensor, out: torch.Tensor, step: int)
 
 
 def _fill(input: torch.Tensor, mat2: torch.Tensor, step: int) -> torch.Tensor:
+    """`out=` is not recorded, here where nothing is to be, and autocast leaves it alone."""
     out = input.new_empty(input.shape[0], input.shape[1], mat2.shape[2])
-    with torch.no_grad(), torch.autocast(input.device.type, enabled=False):
-        for part, left, right in zip(out.split(step), input.split(step), mat2.split(step)):
-            torch.bmm(left, right, out=part)
+    for part, left, right in zip(out.split(step), input.split(step), mat2.split(step)):
+        torch.bmm(left, right, out=part)
     return out
 
 

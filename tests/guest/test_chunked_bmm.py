@@ -13,14 +13,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+_NAME = "guest_chunked_bmm"
+"""Other tests load and drop the helper under the name that it has in a project."""
+
 
 def _load() -> ModuleType:
     path = resources.files("codemod") / "guest" / "chunked_bmm.py"
-    spec = importlib.util.spec_from_file_location("_chunked_bmm", str(path))
+    spec = importlib.util.spec_from_file_location(_NAME, str(path))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["_chunked_bmm"] = module  # dynamo looks a function's module up by name
+    sys.modules[_NAME] = module  # dynamo looks a function's module up by name
     spec.loader.exec_module(module)
     return module
 
@@ -148,6 +151,21 @@ def test_out_is_filled() -> None:
         torch.testing.assert_close(out, torch.bmm(a, b))
     with pytest.raises(RuntimeError):
         chunked_bmm(a, b, out=torch.zeros(7, 2, 4), chunk=3)
+
+
+def test_a_parameter_and_a_tensor_are_chunked() -> None:
+    a, b = _pair()
+    weight = torch.nn.Parameter(a)
+    assert helper._step(weight, b, 3) == helper._step(b.mT, weight.mT, 3) == 3
+    torch.testing.assert_close(chunked_bmm(weight, b, chunk=3), torch.bmm(weight, b))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_left_to_bmm() -> None:
+    a = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
+    b = torch.nested.nested_tensor([torch.ones(3, 5), torch.ones(3, 5)])
+    parts = zip(chunked_bmm(a, b, chunk=1).unbind(), torch.bmm(a, b).unbind(), strict=True)
+    assert all(torch.equal(part, expected) for part, expected in parts)
 
 
 def test_meta_tensors() -> None:
