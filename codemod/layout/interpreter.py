@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Namespace
 from dataclasses import replace
 
@@ -60,6 +60,8 @@ class FileInterpreter:
         self._is_deep = False
         self._limit = STEPS
         self._depth = DEPTH
+        self.returned: dict[int, set[int]] = {}
+        """Ids of the sites with whose results the result of a function shares storage, by the id of its node."""
         self.skipped: dict[str, Unknown] = {}
         """What stands for the results of calls not looked into so far, by name."""
         self._attributes: dict[tuple[int, str, str], Value | None] = {}
@@ -82,14 +84,16 @@ class FileInterpreter:
         for site in sites:
             self.notebook.observations.pop(site, None)
 
-    def observe_calls(self, sites: frozenset[int], relevant: frozenset[str], for_sizes: frozenset[int]) -> None:
+    def observe_calls(
+        self, sites: frozenset[int], relevant: frozenset[str], for_sizes: frozenset[int], depth: int
+    ) -> None:
         """From now on look into the calls of functions of these names, for what they bring to these sites.
 
         To all others than the functions `for_sizes` only strided arguments bring anything.
         """
         self._ask(sites, relevant)
         self._for_sizes = for_sizes
-        self._depth = 1
+        self._depth = depth
         self._limit = min(STEPS, self.steps + max(self.steps, CALLERS_STEPS))
         self.notebook.with_callers = True
 
@@ -132,6 +136,8 @@ class FileInterpreter:
             frame.state.bind(name, value)
         frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
         self._run_body(node, frame)
+        for value, _ in frame.returned:
+            self.returned.setdefault(id(node), set()).update(_views(value))
 
     def _frame(self, state: State, key: str, name: str, active: tuple[int, ...]) -> Frame:
         return Frame(
@@ -169,7 +175,7 @@ class FileInterpreter:
         if not (self._is_deep or any(map(_shares, given))):
             self.skipped[unknown.name] = unknown
             return unknown
-        is_unread = id(node) == frame.unread
+        is_unread = id(node) == frame.unread and not self._hands_on(function)
         if is_unread and not (id(function.node) in self._for_sizes or any(map(_is_strided, given))):
             return unknown
         own = [function.bound] if function.bound is not None else []
@@ -179,10 +185,16 @@ class FileInterpreter:
         key = (id(function.node), is_unread, tuple(bound.items()))
         if key not in self._summaries:
             self._summaries[key] = unknown
-            self._summaries[key] = self._call(function, bound, node, frame)
+            self._summaries[key] = self._call(function, bound, node, frame, is_unread)
         return self._summaries[key]
 
-    def _call(self, function: Function, bound: dict[str, Value], node: ast.expr, frame: Frame) -> Value:
+    def _hands_on(self, function: Function) -> bool:
+        """Does its result share storage with that of a site which is asked about, so that a write to it matters?"""
+        return not self.notebook.asked.isdisjoint(self.returned.get(id(function.node), ()))
+
+    def _call(
+        self, function: Function, bound: dict[str, Value], node: ast.expr, frame: Frame, is_unread: bool
+    ) -> Value:
         inner = self._frame(
             State(dict(function.closure)),
             f"{frame.place(node).key}>",
@@ -195,7 +207,7 @@ class FileInterpreter:
         for name, value in bound.items():
             inner.state.bind(name, value)
         inner.arguments = frozenset(bound)
-        inner.slice = self._slice(function.node, returns=id(node) != frame.unread, is_called=True)
+        inner.slice = self._slice(function.node, returns=not is_unread, is_called=True)
         self._run_body(function.node, inner)
         if id(function.node) in self.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
@@ -497,6 +509,14 @@ def _shares(value: Value) -> bool:
     if isinstance(value, Tensor | Foreign):
         return bool(value.views)
     return isinstance(value, _CARRIERS) and any(map(_shares, _parts(value)))
+
+
+def _views(value: Value) -> Iterator[int]:
+    """The sites with whose results it shares storage."""
+    if isinstance(value, Tensor | Foreign):
+        yield from value.views
+    for part in _parts(value):
+        yield from _views(part)
 
 
 def _is_strided(value: Value) -> bool:

@@ -188,14 +188,14 @@ def can_merge(left: Dim, right: Dim) -> Answer:
 
 
 def contiguous(sizes: Sequence[Size]) -> Layout:
-    """The default layout of these sizes."""
+    """The default layout of these sizes; one that is not known gets a symbol without owner, which is named later."""
     stride, dims = ONE, []
-    for size in reversed(sizes):
+    for i in range(len(sizes) - 1, -1, -1):
+        size = sizes[i] if sizes[i].terms is not None else Size.of(Atom(f"#{i}", owner="", dim=i))
         dims.append(Dim(size, stride))
         stride = stride * size
     layout = Layout(tuple(reversed(dims)))
-    if stride.terms is not None:
-        vars(layout).update(is_mergeable=True, is_contiguous=True)
+    vars(layout).update(is_mergeable=True, is_contiguous=True)
     return layout
 
 

@@ -18,8 +18,8 @@ from codemod.layout.size import AtomKind
 from codemod.layout.value import Constant, Number, Tensor, Unknown
 from codemod.layout.viewable import Legality
 
-CALLERS = 1
-"""Callers of callers are asked this far: as deep as calls are followed."""
+CALLERS = 3
+"""Callers are asked, and their callers as long as a result that shares storage is handed on, this far."""
 
 
 @dataclass(slots=True)
@@ -29,6 +29,10 @@ class _Top:
     routine: Routine
     sites: list[ast.Call]
     called: set[str]
+
+    @property
+    def is_constructor(self) -> bool:
+        return self.routine.name.endswith("__init__")
 
     @property
     def names(self) -> set[str]:
@@ -122,19 +126,20 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
             asking.append(top)
         if sized or not all(_is_of_strides(seen.get(id(c), {})) for c in open_sites):
             for_sizes.append(top)
-    relevant = {name for top in asking for name in top.names}
-    callers: dict[int, _Top] = {}
-    for _ in range(CALLERS):
+    relevant: set[str] = set()
+    for depth in range(1, CALLERS + 1):
+        relevant |= {name for top in asking for name in top.names}
         names = {name for top in for_sizes for name in top.names}
-        found = [top for top in tops if not relevant.isdisjoint(top.called)]
-        callers |= {id(top): top for top in found if not top.routine.name.endswith("__init__")}
-        for_sizes += [top for top in found if not names.isdisjoint(top.called)]
-        relevant |= {name for top in found for name in top.names}
-    functions = frozenset(id(top.routine.node) for top in for_sizes)
-    interpreter.observe_calls(frozenset(sites), frozenset(relevant), functions)
-    for top in callers.values():
-        if not interpreter.is_spent:
-            interpreter.run_routine(top.routine)
+        callers = [top for top in tops if not relevant.isdisjoint(top.called) and not top.is_constructor]
+        for_sizes += [top for top in callers if not names.isdisjoint(top.called)]
+        functions = frozenset(id(top.routine.node) for top in for_sizes)
+        interpreter.observe_calls(frozenset(sites), frozenset(relevant), functions, depth)
+        for top in callers:
+            if not interpreter.is_spent:
+                interpreter.run_routine(top.routine)
+        asking = [top for top in callers if not sites.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))]
+        if not asking:
+            return
 
 
 def _is_open(observations: Mapping[Observation, None]) -> bool:

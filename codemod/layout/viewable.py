@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from codemod.layout.layout import Dim, Layout, Pack, contiguous
 from codemod.layout.origin import Origin
-from codemod.layout.size import INFER, ONE, Answer, AtomKind, Size, equal, product
+from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, equal, product
 
 
 class Legality(Enum):
@@ -95,6 +95,8 @@ def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgem
         merge = equal(left.stride, right.size * right.stride)
         if merge is Answer.YES:
             continue
+        if merge is Answer.NO and (left.pack or right.pack):
+            merge = Answer.MAYBE  # a pack may have no dims at all
         cut = _cut(segment, i + 1)
         if merge is Answer.NO and cut is Answer.NO:
             found.append(Judgement(Legality.REFUSED, layout, offset + i, _origins((left, right))))
@@ -121,6 +123,8 @@ def _cut(segment: Segment, position: int) -> Answer:
 
     A single target dim has none, whatever its name: that is how merging shows without comparing sizes.
     """
+    if any(segment.packs):
+        return Answer.MAYBE  # a pack may have any number of dims
     if len(segment.items) <= 1:
         return Answer.NO if segment.items else Answer.MAYBE
     before = product(dim.size for dim in segment.dims[:position])
@@ -184,7 +188,7 @@ def align_packs(layout: Layout, target: Target) -> tuple[Layout, Target]:
     at = layout.pack_at
     pack = layout.dims[at].pack if at is not None else None
     if pack is None or at is None:
-        return layout, target
+        return layout, _opened_by(layout, target)
     fronts, backs = [pack.front], [pack.back]
     for item in target.items:
         if isinstance(item, Pack):
@@ -202,6 +206,21 @@ def align_packs(layout: Layout, target: Target) -> tuple[Layout, Target]:
     )
 
 
+def _opened_by(layout: Layout, target: Target) -> Target:
+    """The target with its packs opened as far as the layout names dims of the same tensor."""
+    if not any(isinstance(item, Pack) for item in target.items):
+        return target
+    dims = {(atom.owner, atom.dim) for size in layout.sizes for atom in size.atoms if atom.kind is AtomKind.DIM}
+    items: list[Size | Pack] = []
+    for item in target.items:
+        if isinstance(item, Pack):
+            named = [dim for owner, dim in dims if owner == item.owner]
+            items += _open_item(item, item.owner, max([item.front, *(dim + 1 for dim in named)]), item.back)
+        else:
+            items.append(item)
+    return Target(tuple(items))
+
+
 def _open_item(item: Size | Pack, owner: str, front: int, back: int) -> list[Size | Pack]:
     if not isinstance(item, Pack) or item.owner != owner:
         return [item]
@@ -212,7 +231,8 @@ def _open_item(item: Size | Pack, owner: str, front: int, back: int) -> list[Siz
 def viewed(layout: Layout, target: Target | None) -> Layout | None:
     """The layout of the result of a view that was accepted; None where not even its rank is known.
 
-    That it was accepted says that every boundary which it merges over could be merged.
+    That it was accepted says that the dims which became one could be merged; of a run of dims that became several it
+    says nothing, since the target may be their own sizes.
     """
     if target is None:
         return None
@@ -229,12 +249,21 @@ def _split(segment: Segment) -> list[Dim]:
     if _is_same_pack(segment):
         return list(segment.dims)
     sizes = _infer(segment.items, product(dim.size for dim in segment.dims))
+    if len(sizes) > 1 and not _is_one_run(segment.dims):
+        return [Dim(size, UNKNOWN) for size in sizes]  # the target may keep apart what cannot be merged
     stride = segment.dims[-1].stride if segment.dims else ONE
     found = []
     for size in reversed(sizes):
         found.append(Dim(size, stride))
         stride = stride * size
     return found[::-1]
+
+
+def _is_one_run(dims: Sequence[Dim]) -> bool:
+    """Can all of them be merged into one, for all sizes?"""
+    return all(dim.pack is None or dim.pack.merged for dim in dims) and all(
+        equal(left.stride, right.size * right.stride) is Answer.YES for left, right in pairwise(dims)
+    )
 
 
 def _infer(items: Sequence[Size], numel: Size) -> list[Size]:

@@ -204,11 +204,11 @@ def squeeze(input: Layout, dim: Index = _ALL) -> Layout | None:
         return Layout(input.core) if certain else anonymous() if input.is_contiguous else None
     layout = _with_dims(input, dim)
     at = layout.index(dim)
-    if at is None:
-        return anonymous() if input.is_contiguous else None
-    if layout.dims[at].size.constant is None:
-        return anonymous() if input.is_contiguous else None
-    return Layout((*layout.dims[:at], *layout.dims[at + 1 :])) if layout.dims[at].size == ONE else layout
+    if at is not None and layout.dims[at].size.constant is not None:
+        return Layout((*layout.dims[:at], *layout.dims[at + 1 :])) if layout.dims[at].size == ONE else layout
+    if any(other.size == ONE for other in layout.dims):
+        return None  # which of the dims behind has size 1 is open, and so is what a later transpose makes of them
+    return anonymous() if input.is_contiguous else None
 
 
 @op(
