@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -40,7 +40,7 @@ class Pack:
     def atom(self) -> Atom:
         """The number of elements of the packed dims."""
         name = f"{self.owner}[{self.front}:{-self.back or ''}]"
-        return Atom(name, AtomKind.DIM, owner=self.owner, is_free=self.is_free)
+        return Atom(name, AtomKind.DIM, owner=self.owner, is_free=self.is_free, span=(self.front, self.back))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,10 @@ class Layout:
         if more == (0, 0):
             return self
         if more not in self._opened:
-            self._opened[more] = Layout((*self.dims[:at], *_unpack(self.dims[at], *more), *self.dims[at + 1 :]))
+            inside = _unpack(self.dims[at], front=more[0], back=more[1])
+            values = {_pack_of(self.dims[at]).atom: product(dim.size for dim in inside)}
+            outer, inner = _with(values, self.dims[:at]), _with(values, self.dims[at + 1 :])
+            self._opened[more] = Layout((*outer, *inside, *inner))
         return self._opened[more]
 
     @lazy
@@ -172,12 +175,23 @@ class Layout:
             return self
         if rank not in self._of_rank:
             opened = self.opened(at + rank - len(self.dims) + 1, 0)
-            self._of_rank[rank] = Layout(tuple(dim for dim in opened.dims if dim.pack is None))
+            values = {dim.pack.atom: ONE for dim in opened.dims if dim.pack}
+            self._of_rank[rank] = Layout(_with(values, [dim for dim in opened.dims if dim.pack is None]))
         return self._of_rank[rank]
 
     @lazy
     def _of_rank(self) -> dict[int, Layout]:
         return {}
+
+
+def _pack_of(dim: Dim) -> Pack:
+    assert dim.pack is not None
+    return dim.pack
+
+
+def _with(values: Mapping[Atom, Size], dims: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The dims where what a pack stood for is known."""
+    return tuple(Dim(dim.size.at(values), dim.stride.at(values), dim.pack) for dim in dims)
 
 
 def can_merge(left: Dim, right: Dim) -> Answer:
@@ -234,9 +248,8 @@ def stride_atom(owner: str, index: int, origins: tuple[Origin, ...]) -> Size:
     return Size.of(Atom(f"{owner}.stride({index})", AtomKind.STRIDE, owner=owner, dim=index, origins=origins))
 
 
-def _unpack(dim: Dim, front: int, back: int) -> Iterable[Dim]:
-    pack = dim.pack
-    assert pack is not None
+def _unpack(dim: Dim, front: int, back: int) -> list[Dim]:
+    pack = _pack_of(dim)
     rest = replace(pack, front=pack.front + front, back=pack.back + back)
     indices = [*range(pack.front, rest.front), None, *range(-rest.back, -pack.back)]
     sizes = [Size.of(rest.atom if i is None else dim_atom(pack.owner, i, pack.is_free)) for i in indices]

@@ -40,6 +40,8 @@ class Atom(str):
     origins: tuple[Origin, ...]
     is_free: bool
     """The caller chooses it: two different free ones can be told apart by an input."""
+    span: tuple[int, int] | None
+    """(front, back): it is the number of elements of dims `front` to `rank - back`; 1 where there are none."""
 
     def __new__(
         cls,
@@ -51,11 +53,12 @@ class Atom(str):
         below: Size | None = None,
         origins: tuple[Origin, ...] = (),
         is_free: bool = False,
+        span: tuple[int, int] | None = None,
     ) -> Atom:
         """`owner` and `dim`: dim `dim` of the tensor `owner`; `below`: strictly smaller than that size."""
         atom = super().__new__(cls, name)
         atom.kind, atom.owner, atom.dim, atom.below, atom.origins = kind, owner, dim, below, origins
-        atom.is_free = is_free
+        atom.is_free, atom.span = is_free, span
         return atom
 
 
@@ -195,11 +198,43 @@ def equal(left: Size, right: Size) -> Answer:
     if left.has_stride is not right.has_stride:
         return Answer.MAYBE  # what stands on one side only does not cancel
     difference = left - right
-    if difference.has_stride:
+    if difference.has_stride or not _is_told_apart(difference):
         return Answer.MAYBE
-    if all(atom.is_free for atom in difference.atoms) or _sign(difference):
+    if all(atom.is_free for atom in difference.atoms) or _sign(difference, least_pack=1):
         return Answer.NO
     return Answer.MAYBE
+
+
+def _is_told_apart(difference: Size) -> bool:
+    """False where it vanishes with the packs that it holds, or where a pack may hold the other dims in it."""
+    packs = {atom: ONE for atom in difference.atoms if atom.span is not None}
+    if not packs:
+        return True
+    return difference.at(packs).terms != () and not any(
+        _holds(pack, atom) for pack in packs for atom in difference.atoms
+    )
+
+
+def _holds(pack: Atom, atom: Atom) -> bool:
+    """Is it one of the dims that the pack stands for, or another pack of that tensor?"""
+    if atom.owner != pack.owner or atom == pack or atom.kind is not AtomKind.DIM or pack.span is None:
+        return False
+    front, back = pack.span
+    return atom.span is not None or (atom.dim >= front if atom.dim >= 0 else -atom.dim > back)
+
+
+def are_chosen_apart(left: Size, right: Size) -> bool:
+    """Can a caller give sizes by which they differ, without breaking what a call that is valid needs?
+
+    Dims of one tensor can be given any sizes; a number that is written out, or a size of another tensor, may be just
+    what the dim always is.
+    """
+    if equal(left, right) is not Answer.NO:
+        return False
+    difference = left - right
+    if left.constant is None and right.constant is None and len({atom.owner for atom in difference.atoms}) == 1:
+        return True
+    return _sign(difference, least_pack=1) != 0
 
 
 def is_less(left: Size, right: Size) -> Answer:
@@ -217,11 +252,11 @@ def is_less(left: Size, right: Size) -> Answer:
     return Answer.YES if sign > 0 else Answer.NO if sign < 0 else Answer.MAYBE
 
 
-def _sign(size: Size) -> int:
+def _sign(size: Size, least_pack: int = 2) -> int:
     """+1 or -1 where the polynomial keeps that sign for all sizes above 1; 0 where that is not shown.
 
-    Each atom becomes 2 plus a number of at least 0 (a bound `below` becomes the atom plus 1 and more): the
-    coefficients of what comes out, and a constant that is not 0, decide.
+    Each atom becomes 2, a pack `least_pack`, plus a number of at least 0 (a bound `below` becomes the atom plus 1 and
+    more): the coefficients of what comes out, and a constant that is not 0, decide.
     """
     bounds = {
         next(iter(atom.below.atoms)): Size.of(atom) + Size.of(Atom(f"{atom}+")) - ONE
@@ -229,7 +264,7 @@ def _sign(size: Size) -> int:
         if atom.below is not None and len(atom.below.atoms) == 1 and atom.below == Size.of(next(iter(atom.below.atoms)))
     }
     shifted = size.at(bounds)
-    shifted = shifted.at({atom: Size.of(atom) + Size.of(2) for atom in shifted.atoms})
+    shifted = shifted.at({a: Size.of(a) + Size.of(least_pack if a.span else 2) for a in shifted.atoms})
     coefficients = [coefficient for _, coefficient in shifted.terms or ()]
     if not coefficients or not any(not monomial for monomial, _ in shifted.terms or ()):
         return 0

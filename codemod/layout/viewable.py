@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from codemod.layout.layout import Dim, Layout, Pack, contiguous
 from codemod.layout.origin import Origin
-from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, equal, product
+from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, are_chosen_apart, equal, product
 
 
 class Legality(Enum):
@@ -131,12 +131,8 @@ def _cut(segment: Segment, position: int) -> Answer:
     behind = product(dim.size for dim in segment.dims[position:])
     for j in range(1, len(segment.items)):
         left, right = segment.items[:j], segment.items[j:]
-        answers = []
-        if INFER not in left:
-            answers.append(equal(product(left), before))
-        if INFER not in right:
-            answers.append(equal(product(right), behind))
-        if Answer.NO not in answers:
+        is_apart = INFER not in left and are_chosen_apart(product(left), before)
+        if not is_apart and not (INFER not in right and are_chosen_apart(product(right), behind)):
             return Answer.MAYBE
     return Answer.NO
 
