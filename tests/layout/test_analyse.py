@@ -7,6 +7,31 @@ import pytest
 from tests.layout.verdicts import check, rulings
 
 SAFE = {
+    "the shape that an axis was shifted through": """
+def f(s):
+    shape = s.shape
+    z = s.new_zeros(*shape[:2], shape[3] + 1, shape[2])
+    return z[..., 1:, :].view(shape)  # safe
+""",
+    "behind a field that a class was built with": """
+class M(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.heads = config.heads
+        self.proj = nn.Linear(config.width, config.width)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        return self.proj(x).view(b, t, self.heads, -1).transpose(1, 2).contiguous().view(-1)  # safe
+""",
+    "a name of a loop before is bound anew": """
+def f(x, n):
+    y = x.t()
+    for i in range(n):
+        y = torch.relu(y)
+    y = torch.zeros(n, 3)
+    return y.view(-1)  # safe
+""",
     "a pure split of a transposed tensor": """
 def f(x):
     b, t, c = x.shape
@@ -89,6 +114,22 @@ def f(x):
 }
 
 FAILING = {
+    "a loop hands on what it transposes": """
+def f(x, n):
+    y = torch.zeros(2, n)
+    for _ in range(n):
+        z = y.contiguous()
+        y = z.t()
+    return z.t().view(-1)  # failing
+""",
+    "two functions below a caller that hands it on": """
+def flat(x):
+    return torch.relu(x.transpose(0, 1).view(-1))  # failing
+
+def caller(x):
+    y = flat(x)
+    y[0] = 1
+""",
     "heads merged behind a transpose": """
 def f(x):
     b, h, t, d = x.shape
@@ -188,6 +229,20 @@ def f(x):
 }
 
 DEPENDENT = {
+    "a view that was accepted, and may have kept the dims apart": """
+def f(p):
+    return p.view(2, 3).view(-1)  # layout-dependent
+""",
+    "an index takes all dims but one, of who knows how many": """
+def f(u, i):
+    return u[:, i].view(-1, 1)  # layout-dependent
+""",
+    "a slice of the channels keeps them together": """
+def f(x):
+    y = x[:, :-4]
+    b, _, h, w = y.shape
+    return y.view(b, -1)  # layout-dependent
+""",
     "an argument of a public function": """
 def f(x):
     return x.view(x.size(0), -1)  # layout-dependent
@@ -213,6 +268,27 @@ class M(nn.Module):
 }
 
 WRITTEN = {
+    "what a caller two calls up gets": """
+def flat(x):
+    return x.transpose(0, 1).view(-1)  # written-through
+
+def between(x):
+    return flat(x)
+
+def caller(x):
+    y = between(x)
+    y[0] = 1
+""",
+    "what a method keeps of a function's result": """
+def flat(x):
+    y = x.transpose(0, 1).view(-1)  # written-through
+    return y
+
+class A:
+    def keep(self, x):
+        z = flat(x)
+        self.cache = z
+""",
     "copy_": """
 def f(p, values):
     p.data.view(-1).copy_(values)  # written-through
@@ -257,6 +333,42 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "a dim that is written out may be just that": """
+def f(x):
+    b, t, c = x.shape
+    return x.transpose(1, 2).view(b, 8, -1)  # unknown
+""",
+    "a size of another tensor may be the same": """
+def f(x, m):
+    b, t, _, h, w = m.size()
+    first, second = torch.split(x, [2, 2], dim=2)
+    return first.view(-1, 2, h, w)  # unknown
+""",
+    "which dim a squeeze takes": """
+class M(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv1d(channels, 1, 7)
+
+    def forward(self, x):
+        return self.conv(x).squeeze(0).transpose(1, 0).view(-1)  # unknown
+""",
+    "a field of what a model returns": """
+def f(model, x):
+    return model(x).logits.view(-1)  # unknown
+""",
+    "a product with a number": """
+def f(x):
+    return torch.matmul(x, torch.ones(())).view(-1)  # unknown
+""",
+    "match on a truth value": """
+def f(x, on):
+    match on:
+        case True:
+            return x.t().view(-1)  # failing
+        case _:
+            return x.contiguous().view(-1)  # safe
+""",
     "a dtype": """
 def f(x):
     return x.view(torch.uint8)  # not-a-shape-view

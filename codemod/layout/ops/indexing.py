@@ -139,7 +139,8 @@ def gather(input: Layout, dim: Index, index: Layout) -> Layout:
 def index_select(input: Layout, dim: Index, index: Layout) -> Layout:
     if input.rank is None or dim is None or input.index(dim) is None:
         return anonymous()
-    count = index.dims[0].size if len(index.dims) == 1 else UNKNOWN
+    indices = index.of_rank(1)  # torch takes no others
+    count = indices.dims[0].size if len(indices.dims) == 1 else UNKNOWN
     return contiguous([count if i == input.index(dim) else size for i, size in enumerate(input.sizes)])
 
 
