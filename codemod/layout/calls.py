@@ -35,6 +35,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    without_none,
 )
 
 Arguments = tuple[list[Value], dict[str, Value], bool]
@@ -62,9 +63,8 @@ def _method(node: ast.Attribute, frame: Frame) -> Value:
     name = dotted(node)
     if name and frame.state.look_up(name) is not None:
         return frame.value(node)
-    base = frame.value(node.value)
     return each(
-        base,
+        without_none(frame.value(node.value)),  # None has no methods: where it is called, it is not None
         lambda option: (
             Method(option, node.attr) if _has_methods(option, node.attr, frame) else attribute_of(option, node, frame)
         ),
@@ -270,6 +270,8 @@ _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], 
     "register_hook": _plain,
 }
 
+_HELPER = "_chunked_bmm.chunked_bmm"
+"""What the chunk-bmm transform writes in place of torch.bmm."""
 _ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
@@ -322,7 +324,7 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
     if name.endswith("_") and positional:
         frame.notebook.write(written_views(positional[0]), f"written by `{name.rpartition('.')[2]}`", node.lineno)
         return positional[0]
-    rule = rules().get(name)
+    rule = rules().get("torch.bmm" if name.endswith(_HELPER) else name)
     if rule is not None and not is_open:
         if (
             name.startswith("torch.nn.")

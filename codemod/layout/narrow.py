@@ -9,7 +9,7 @@ from codemod.layout.frame import Frame
 from codemod.layout.layout import restrided
 from codemod.layout.program import dotted
 from codemod.layout.state import State
-from codemod.layout.value import Constant, Tensor, Unknown, Value, choose, options
+from codemod.layout.value import Tensor, Unknown, Value, choose, options, without_none
 
 
 def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State:
@@ -27,14 +27,14 @@ def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State
             _change(state, receiver, _as_contiguous)
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
             if isinstance(op, ast.IsNot) is is_true:
-                _change(state, left, _without_none)
+                _change(state, left, without_none)
         case ast.Compare(
             left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=int() as rank)]
         ):
             if isinstance(op, ast.Eq) is is_true:
                 _show_rank(state, left, rank)
         case ast.Name() | ast.Attribute() if is_true:
-            _change(state, test, _without_none)
+            _change(state, test, without_none)
     return state
 
 
@@ -53,13 +53,6 @@ def _contiguous(value: Value) -> Value:
     if not isinstance(value, Tensor):
         return value
     return replace(value, default=restrided(value.default), any=restrided(value.any), history=None)
-
-
-def _without_none(value: Value) -> Value:
-    kept = [
-        (option, when) for option, when in options(value) if not (isinstance(option, Constant) and option.value is None)
-    ]
-    return choose(kept) if kept else value
 
 
 def _show_rank(state: State, node: ast.expr, rank: int) -> None:

@@ -254,6 +254,14 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     return Choice(tuple(found.items()))
 
 
+def without_none(value: Value) -> Value:
+    """The value where it is not None."""
+    if not isinstance(value, Choice):
+        return value
+    kept = [(v, when) for v, when in value.options if not (isinstance(v, Constant) and v.value is None)]
+    return choose(kept) if kept else value
+
+
 def tensor(layout: Layout, storage: str = "") -> Tensor:
     """A tensor whose layout the source fixes."""
     return Tensor(layout, layout, storages=frozenset({storage} if storage else ()))

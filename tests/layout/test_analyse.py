@@ -333,6 +333,17 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "a method of what may be None": """
+def f(x, on):
+    y = torch.zeros(3, 4).t() if on else None
+    return y.view(-1)  # failing
+""",
+    "the helper that takes a bmm in chunks": """
+from pkg._chunked_bmm import chunked_bmm
+
+def f(x, y):
+    return chunked_bmm(x, y).view(-1)  # safe
+""",
     "a dim that is written out may be just that": """
 def f(x):
     b, t, c = x.shape
