@@ -41,7 +41,7 @@ DEPTH = 1
 STEPS = 60_000
 """Statements run for one file before calls are no longer followed."""
 CALLERS_STEPS = 200
-"""Statements run for what callers pass: at least so many, and as many as the functions themselves took."""
+"""Statements run for what callers pass: at least so many, and half as many as the functions themselves took."""
 ROUNDS = 2
 """Of a loop's body: the second sees what the first left behind."""
 
@@ -94,7 +94,7 @@ class FileInterpreter:
         self._ask(sites, relevant)
         self._for_sizes = for_sizes
         self._depth = depth
-        self._limit = min(STEPS, self.steps + max(self.steps, CALLERS_STEPS))
+        self._limit = min(STEPS, self.steps + max(self.steps // 2, CALLERS_STEPS))
         self.notebook.with_callers = True
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:

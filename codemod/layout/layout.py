@@ -191,7 +191,12 @@ def _pack_of(dim: Dim) -> Pack:
 
 def _with(values: Mapping[Atom, Size], dims: Sequence[Dim]) -> tuple[Dim, ...]:
     """The dims where what a pack stood for is known."""
-    return tuple(Dim(dim.size.at(values), dim.stride.at(values), dim.pack) for dim in dims)
+    return tuple(
+        dim
+        if dim.size.atoms.isdisjoint(values) and dim.stride.atoms.isdisjoint(values)
+        else Dim(dim.size.at(values), dim.stride.at(values), dim.pack)
+        for dim in dims
+    )
 
 
 def can_merge(left: Dim, right: Dim) -> Answer:
