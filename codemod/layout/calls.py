@@ -63,12 +63,14 @@ def _method(node: ast.Attribute, frame: Frame) -> Value:
     name = dotted(node)
     if name and frame.state.look_up(name) is not None:
         return frame.value(node)
-    return each(
-        without_none(frame.value(node.value)),  # None has no methods: where it is called, it is not None
-        lambda option: (
-            Method(option, node.attr) if _has_methods(option, node.attr, frame) else attribute_of(option, node, frame)
-        ),
-    )
+    base = without_none(frame.value(node.value))  # None has no methods: where it is called, it is not None
+    return each(base, lambda option: _method_of(option, node, frame))
+
+
+def _method_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
+    if isinstance(value, Method):
+        value = frame.unfollowed(node.value)  # no method has methods: `posterior.mean` was a field
+    return Method(value, node.attr) if _has_methods(value, node.attr, frame) else attribute_of(value, node, frame)
 
 
 def _has_methods(value: Value, name: str, frame: Frame) -> bool:

@@ -238,14 +238,14 @@ def viewed(layout: Layout, target: Target | None) -> Layout | None:
     dims: list[Dim] = []
     for segment in segments(layout, target):
         dims += _split(segment)
-    return _resolved(_with_ones(dims, target), target)
+    return _resolved(_with_ones(dims, target), target, layout.origins)
 
 
 def _split(segment: Segment) -> list[Dim]:
     if _is_same_pack(segment):
         return list(segment.dims)
     sizes = _infer(segment.items, product(dim.size for dim in segment.dims))
-    if len(sizes) > 1 and not _is_one_run(segment.dims):
+    if (len(sizes) > 1 or any(segment.packs)) and not _is_one_run(segment.dims):
         return [Dim(size, UNKNOWN) for size in sizes]  # the target may keep apart what cannot be merged
     stride = segment.dims[-1].stride if segment.dims else ONE
     found = []
@@ -285,12 +285,12 @@ def _with_ones(dims: Sequence[Dim], target: Target) -> Layout:
     return Layout(tuple(found))
 
 
-def _resolved(layout: Layout, target: Target) -> Layout:
+def _resolved(layout: Layout, target: Target, origins: tuple[Origin, ...] = ()) -> Layout:
     """A pack of the target stays a pack of the result."""
     dims = []
     for dim, item in zip(layout.dims, target.items, strict=True):
         if isinstance(item, Pack) and dim.pack is None:
-            merged = layout.is_mergeable
-            dim = Dim(dim.size, dim.stride, replace(item, merged=merged))
+            is_merged = layout.is_mergeable and dim.stride.terms is not None
+            dim = Dim(dim.size, dim.stride, replace(item, merged=is_merged, origins=() if is_merged else origins))
         dims.append(dim)
     return Layout(tuple(dims))

@@ -229,6 +229,10 @@ def f(x):
 }
 
 DEPENDENT = {
+    "viewed like another tensor, of who knows how many dims": """
+def f(m, x):
+    return m.view(x.shape[:-2]).view(-1)  # layout-dependent
+""",
     "a view that was accepted, and may have kept the dims apart": """
 def f(p):
     return p.view(2, 3).view(-1)  # layout-dependent
@@ -333,6 +337,10 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "a field that is called like a method": """
+def f(posterior):
+    return posterior.mean.view(-1)  # unknown
+""",
     "a method of what may be None": """
 def f(x, on):
     y = torch.zeros(3, 4).t() if on else None
