@@ -47,8 +47,7 @@ _DESCRIPTIONS = frozenset(
 
 def attribute_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
     """What the attribute is; a method that is not called yet is a value too."""
-    name = dotted(node)
-    if name and (bound := frame.state.look_up(name)) is not None:
+    if frame.state.dotted and (bound := frame.state.look_up(dotted(node))) is not None:
         return bound
     return each(value, lambda option: _of_one(option, node, frame))
 

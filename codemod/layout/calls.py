@@ -60,8 +60,7 @@ def call(node: ast.Call, frame: Frame) -> Value:
 
 def _method(node: ast.Attribute, frame: Frame) -> Value:
     """The callee of `value.name(...)`: tensor methods are taken before attributes of that name."""
-    name = dotted(node)
-    if name and frame.state.look_up(name) is not None:
+    if frame.state.dotted and dotted(node) in frame.state.dotted:
         return frame.value(node)
     base = without_none(frame.value(node.value))  # None has no methods: where it is called, it is not None
     return each(base, lambda option: _method_of(option, node, frame))

@@ -279,7 +279,7 @@ def _conditional(node: ast.IfExp, frame: Frame) -> Value:
 
 
 def _lambda(node: ast.Lambda, frame: Frame) -> Value:
-    return Function(node, f"{frame.name}.<lambda>".lstrip("."), closure=tuple(frame.state.names.items()))
+    return Function(node, f"{frame.name}.<lambda>".lstrip("."), closure=frame.closure(node))
 
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:

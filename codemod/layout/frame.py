@@ -114,6 +114,17 @@ class Frame:
         key = f"{key}'{self.round}" if self.round else key
         return Place(key, node.end_lineno or node.lineno, node, label, self.op_texts)
 
+    def closure(self, node: ast.expr | ast.stmt) -> tuple[tuple[str, Value], ...]:
+        """What a function that is defined here sees of this one whenever it is called: nothing that is bound again
+        below, and no attributes, which anybody may bind."""
+        last = self.slice.last_bound if self.slice is not None else {}
+        end = node.end_lineno or node.lineno
+        return tuple(
+            (name, value if last.get(name, 0) <= end else Unknown(f"`{name}`, bound again below", last[name]))
+            for name, value in self.state.names.items()
+            if "." not in name
+        )
+
     def spell(self, node: ast.expr) -> str:
         """The node's source on one line, cut to a length that reads in a message."""
         text = self.texts.get(id(node))

@@ -477,7 +477,7 @@ class FileInterpreter:
                 evaluate(default, frame)
         if not frame.name:
             return
-        function = Function(node, f"{frame.name}.{node.name}", closure=tuple(frame.state.names.items()))
+        function = Function(node, f"{frame.name}.{node.name}", closure=frame.closure(node))
         frame.state.bind(node.name, function)
         self.look_into(function, frame)
 
@@ -492,7 +492,7 @@ class FileInterpreter:
         frame.state.bind(node.name, of)
         for method in node.body:
             if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-                closure = tuple(frame.state.names.items())
+                closure = frame.closure(node)
                 self.look_into(
                     Function(method, f"{of.qualified_name}.{method.name}", Instance(of, "self"), closure), frame
                 )

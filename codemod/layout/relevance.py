@@ -7,7 +7,7 @@ so over the calls of the project's own functions inside it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codemod.layout.program import REGISTERS, FunctionNode, fields_of
@@ -61,6 +61,8 @@ class Body:
         self._sites = sites
         self.inside: dict[int, set[str]] = {}
         """Names mentioned in each site, by the id of the call."""
+        self.last_bound: dict[str, int] = {}
+        """Line of the last binding of each name."""
         self.parts: dict[int, _Part] = {}
         self.statements: Sequence[ast.stmt] = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
         self.whole = _Part()
@@ -119,6 +121,8 @@ class Body:
                 if names is not None:
                     if type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
                         part.bound.add(names[-1])
+                        line = node.lineno  # type: ignore[attr-defined]
+                        self.last_bound[names[-1]] = max(line, self.last_bound.get(names[-1], 0))
                         part.mentioned.update(names[:-1])
                         continue
                     part.mentioned.update(names)
@@ -270,6 +274,11 @@ class Slice:
         """Does a round leave something to the next, under one of the names bound before the loop?"""
         part, live = self._body.parts.get(id(loop)), self._live.get(id(loop))
         return part is None or live is None or any(name in names for name in live & (part.bound | part.touched))
+
+    @property
+    def last_bound(self) -> Mapping[str, int]:
+        """Line of the last binding of each name of the function."""
+        return self._body.last_bound
 
     def bound(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].bound

@@ -337,6 +337,27 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "a function sees what is bound below it": """
+def f(x):
+    y = torch.zeros(3, 4)
+
+    def inner():
+        return y.view(-1)  # unknown
+
+    y = x.t()
+    return inner()
+""",
+    "a function sees what an object has by then": """
+class A:
+    def f(self, x):
+        self.y = torch.zeros(3, 4)
+
+        def inner():
+            return self.y.view(-1)  # unknown
+
+        self.y = x.t()
+        return inner()
+""",
     "a field that is called like a method": """
 def f(posterior):
     return posterior.mean.view(-1)  # unknown
