@@ -144,7 +144,7 @@ def masked_fill(input: Layout, *ignored: Value) -> Layout:
     return restrided(input)
 
 
-@op(".sort", "torch.sort", ".argsort", "torch.argsort")
+@op(".sort", "torch.sort", ".argsort", "torch.argsort", examples=("x.sort(1)", "torch.sort(x)", "x.argsort(0)"))
 def sort(input: Layout, *ignored: Value) -> Layout | None:
     return None
 

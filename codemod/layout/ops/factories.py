@@ -69,7 +69,19 @@ def eye(n: Extent, m: Extent = UNKNOWN) -> Layout:
     return contiguous([n, n if m.terms is None else m])
 
 
-@op("torch.bernoulli", ".bernoulli", "torch.multinomial", ".multinomial", "torch.normal")
+@op(
+    "torch.bernoulli",
+    ".bernoulli",
+    "torch.multinomial",
+    ".multinomial",
+    "torch.normal",
+    examples=(
+        "torch.bernoulli(x.sigmoid())",
+        "x.sigmoid().bernoulli()",
+        "torch.multinomial(m.abs() + 1, 2)",
+        "torch.normal(x, y.abs())",
+    ),
+)
 def drawn(input: Layout, *ignored: Value) -> Layout:
     return anonymous()
 

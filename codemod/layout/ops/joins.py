@@ -74,6 +74,7 @@ def stack(tensors: Layouts, dim: Index = 0, *, world: World) -> Layout | None:
     "torch.block_diag",
     "torch.cartesian_prod",
     "torch.combinations",
+    examples=("torch.hstack([x, y])", "torch.vstack((m, m))", "torch.column_stack([v, v])", "torch.block_diag(m, m)"),
 )
 def joined(*ignored: Value) -> Layout | None:
     return None

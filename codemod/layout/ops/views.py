@@ -99,7 +99,18 @@ def same(input: Layout) -> Layout:
     return input
 
 
-@op(".real", ".imag", "torch.real", "torch.imag", alias=Alias.MAYBE)
+@op(
+    ".real",
+    ".imag",
+    "torch.real",
+    "torch.imag",
+    alias=Alias.MAYBE,
+    examples=(
+        "torch.view_as_complex(m.contiguous().unflatten(-1, (3, 2))).real",
+        "torch.imag(torch.view_as_complex(x.contiguous().unflatten(-1, (3, 2))).transpose(0, 1))",
+        "x.real",
+    ),
+)
 def real(input: Layout) -> Layout:
     """Of a complex tensor every second number: all strides double, so that what could be merged still can."""
     return Layout(tuple(replace(dim, stride=dim.stride * Size.of(2)) for dim in input.dims))
@@ -355,17 +366,36 @@ def unfold(input: Layout, dimension: Index, size: Extent, step: Extent) -> Layou
     return Layout((*layout.dims[:at], windows, *layout.dims[at + 1 :], window))
 
 
-@op(".diagonal", "torch.diagonal", ".as_strided", "torch.as_strided", alias=Alias.ALWAYS)
+@op(
+    ".diagonal",
+    "torch.diagonal",
+    ".as_strided",
+    "torch.as_strided",
+    alias=Alias.ALWAYS,
+    examples=("x.diagonal(0, 1, 2)", "torch.diagonal(m)", "m.as_strided((2, 2), (1, 2))"),
+)
 def strided(input: Layout, *ignored: Value) -> Layout | None:
     return None
 
 
-@op(".view_as_real", "torch.view_as_real", alias=Alias.ALWAYS)
+@op(
+    ".view_as_real",
+    "torch.view_as_real",
+    alias=Alias.ALWAYS,
+    examples=("torch.view_as_real(torch.view_as_complex(x.contiguous().unflatten(-1, (3, 2))).transpose(0, 1))",),
+)
 def view_as_real(input: Layout) -> Layout:
     doubled = [replace(dim, stride=dim.stride * Size.of(2)) for dim in input.dims]
     return Layout((*doubled, Dim(Size.of(2), ONE)))
 
 
-@op("torch.view_as_complex", alias=Alias.ALWAYS)
+@op(
+    "torch.view_as_complex",
+    alias=Alias.ALWAYS,
+    examples=(
+        "torch.view_as_complex(x.contiguous().unflatten(-1, (3, 2)))",
+        "torch.view_as_complex(x.unflatten(-1, (3, 2)).contiguous())",
+    ),
+)
 def view_as_complex(input: Layout) -> Layout | None:
     return restrided(Layout(input.exposed(0, 1).dims[:-1])) if input.is_contiguous else None
