@@ -44,9 +44,23 @@ class Cache:
             _save(place, result)
         return result
 
+    def trim(self, kept_at_most: int) -> None:
+        """Drop the older half of the entries where there are more than that."""
+        with suppress(OSError):
+            entries = list(self.folder.iterdir())
+            if len(entries) > kept_at_most:
+                for old in sorted(entries, key=lambda entry: entry.stat().st_mtime)[: len(entries) // 2]:
+                    old.unlink(missing_ok=True)
+
+
+KEPT_AT_MOST = 20_000
+"""Entries, some kilobytes each; beyond them the older half goes."""
+
 
 def default_cache() -> Cache:
-    return Cache(user_cache_path("torch-codemod"))
+    cache = Cache(user_cache_path("torch-codemod"))
+    cache.trim(KEPT_AT_MOST)
+    return cache
 
 
 def _key(path: str, raw: bytes, settings: Settings, context: bytes) -> str:

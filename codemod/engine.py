@@ -96,7 +96,8 @@ def _process_source(
         return FileResult(source.path, errors=(extra,))
     findings = tuple(_placed(finding, notebook) for finding in edited.findings)
     lines = _lines(syntax, edited.findings, notebook)
-    return FileResult(source.path, findings, change, extra, unused_suppressions=unused, lines=lines)
+    unused_at = tuple(_cell_and_line(line, notebook) for line in unused)
+    return FileResult(source.path, findings, change, extra, unused_suppressions=unused_at, lines=lines)
 
 
 def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
@@ -166,4 +167,8 @@ def _lines(
     if not shown:
         return ()
     texts = re.split(r"\r\n|\r|\n", syntax.text)
-    return tuple((*(notebook.cell_of(line) if notebook else (0, line)), texts[line - 1]) for line in shown)
+    return tuple((*_cell_and_line(line, notebook), texts[line - 1]) for line in shown)
+
+
+def _cell_and_line(line: int, notebook: Notebook | None) -> tuple[int, int]:
+    return notebook.cell_of(line) if notebook is not None else (0, line)

@@ -35,8 +35,8 @@ class FileResult:
     helper: FileChange | None = None
     """A helper file that the rewritten code imports; `before` is empty where it is new."""
     errors: tuple[FileError, ...] = ()
-    unused_suppressions: tuple[int, ...] = ()
-    """Lines whose suppression comment suppresses nothing."""
+    unused_suppressions: tuple[tuple[int, int], ...] = ()
+    """(cell or 0, line) of the comments that suppress nothing."""
     lines: tuple[tuple[int, int, str], ...] = ()
     """(cell or 0, line, text) of the lines that a report shows."""
 
@@ -44,7 +44,6 @@ class FileResult:
 @dataclass(frozen=True, slots=True)
 class RunResult:
     files: tuple[FileResult, ...] = field(default=())
-    interrupted: bool = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:

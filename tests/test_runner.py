@@ -42,3 +42,25 @@ def test_a_damaged_cache_is_an_empty_one(tmp_path: Path, monkeypatch: pytest.Mon
     entry.write_bytes(entry.read_bytes()[:-5])
     assert cache.look_up(path, Settings()) == first
     assert [file.name for file in cache.folder.iterdir()] == [entry.name]
+
+
+def test_a_full_cache_loses_its_older_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cache = Cache(tmp_path / "cache")
+    for age, path in enumerate(_files(tmp_path, ["a.py", "b.py", "c.py", "d.py"])):
+        cache.look_up(path, Settings())
+        newest = max(cache.folder.iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
+        os.utime(newest, (age, age))
+    cache.trim(4)
+    assert len(list(cache.folder.iterdir())) == 4
+    cache.trim(3)
+    assert sorted(entry.stat().st_mtime for entry in cache.folder.iterdir()) == [2, 3]
+
+
+def test_many_workers_give_the_results_of_one_in_the_same_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runner, "POOL_FROM_BYTES", 0)
+    paths = _files(tmp_path, [f"{name}.py" for name in "qwertyuiop"])
+    assert list(runner.run(paths, Settings(), 2)) == list(runner.run(paths, Settings(), 1))

@@ -23,8 +23,9 @@ def lines(result: RunResult, *, written: bool) -> Iterator[Text]:
         for finding in file.findings:
             if finding.action is not Action.KEEP:
                 yield from _finding(finding, file)
-        for line in file.unused_suppressions:
-            yield Text(f"{file.path}:{line}: this suppression comment suppresses nothing; remove it")
+        for cell, line in file.unused_suppressions:
+            place = f"{file.path}:cell {cell}:{line}" if cell else f"{file.path}:{line}"
+            yield Text(f"{place}: this suppression comment suppresses nothing; remove it")
     for path in dict.fromkeys(file.helper.path for file in result.files if file.helper is not None):
         yield Text(f"{path}: {'written' if written else 'to be written'}; rewritten code imports it")
     yield _summary(result, written)

@@ -179,6 +179,41 @@ def test_a_notebook_is_rewritten_in_its_cells(project: Path) -> None:
     assert json.loads((project / "net.ipynb").read_text())["cells"][0]["source"] in (MENDED, MENDED.splitlines(True))
 
 
+def test_an_unused_comment_in_a_notebook_is_named_by_its_cell(project: Path) -> None:
+    safe = SAFE.rstrip() + "  # torch-codemod: ignore[view-to-reshape] why\n"
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# one\n\ntwo"},
+        {"cell_type": "code", "execution_count": None, "id": "b", "metadata": {}, "outputs": [], "source": "x = 1"},
+        {"cell_type": "code", "execution_count": None, "id": "c", "metadata": {}, "outputs": [], "source": safe},
+    ]
+    document = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (project / "net.ipynb").write_text(json.dumps(document))
+    assert "net.ipynb:cell 3:5: this suppression comment suppresses nothing" in invoke("net.ipynb").stdout
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            'per-file-ignores = { "a.py" = ["view-to-reshap"] }',
+            "pyproject.toml:2: [tool.torch-codemod] per-file-ignores",
+        ),
+        ('selct = ["view-to-reshape"]', "has no setting `selct`; did you mean `select`?"),
+    ],
+)
+def test_names_in_the_settings_are_checked(project: Path, table: str, message: str) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.torch-codemod]\n{table}\n")
+    result = invoke()
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_selected_transform_runs_though_the_file_ignores_it(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.torch-codemod]\nignore = ["view-to-reshape"]\n')
+    assert invoke("--check").exit_code == 0
+    assert invoke("--check", "--select", "view-to-reshape").exit_code == 1
+
+
 def test_help_does_not_import_what_only_a_run_needs() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from codemod.cli.app import app; "
