@@ -60,8 +60,10 @@ def _pooled(paths: Sequence[str], work: Work, jobs: int) -> Iterator[FileResult]
                 pool = _pool(jobs)
                 futures |= _again([path for path in begun if _is_lost(futures[path])], pool, work, jobs)
             yield futures[path].result()
-    finally:
+    except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()  # waits: a worker that is left behind may still write to a pipe that nobody reads
 
 
 def _again(lost: Sequence[str], pool: ProcessPoolExecutor, work: Work, jobs: int) -> Futures:

@@ -11,11 +11,11 @@ from codemod.layout.attributes import as_tensor, attribute_of, parameter, rank_o
 from codemod.layout.frame import Frame
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Rule, rules
-from codemod.layout.program import REGISTERS, dotted
+from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State
 from codemod.layout.subscripts import element
-from codemod.layout.targets import elements, written_views
+from codemod.layout.targets import elements, replace_tensor, written_views
 from codemod.layout.value import (
     Choice,
     Class,
@@ -212,10 +212,25 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
 def _write(receiver: Tensor | Unknown | Number, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     """`x.add_(y)`: the receiver is written and handed back; its layout stays unless a rule says otherwise."""
     frame.notebook.write(written_views(receiver), f"written by `{name}`", node.end_lineno or node.lineno)
+    if name in RESHAPERS and isinstance(node.func, ast.Attribute):
+        return _reshape_in_place(receiver, name, node, arguments, frame)
     rule = rules().get(f".{name}")
     if rule is None or name in ("detach_", "requires_grad_"):
         return receiver
     return lift(rule, [as_tensor(receiver), *arguments[0]], arguments[1], frame.place(node))
+
+
+def _reshape_in_place(
+    receiver: Tensor | Unknown | Number, name: str, node: ast.Call, arguments: Arguments, frame: Frame
+) -> Value:
+    """`x.t_()`: what it does to the layout is what `x.t()` would."""
+    assert isinstance(node.func, ast.Attribute)
+    rule = rules().get(f".{name.rstrip('_')}") if name not in ("resize_", "resize_as_", "set_") else None
+    new: Value = _returned(node, frame)
+    if rule is not None:
+        new = lift(rule, [as_tensor(receiver), *arguments[0]], arguments[1], frame.place(node))
+    replace_tensor(node.func.value, receiver, new, frame)
+    return new
 
 
 def _size(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:

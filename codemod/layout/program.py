@@ -10,6 +10,13 @@ VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
 """Ops that return a view or a copy: what is written to their result may be lost."""
 DECIDED = VIEWS | {"bmm", "Dim"}
+RESHAPERS = frozenset(
+    {
+        "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "as_strided_",
+        "set_",
+    }
+)  # fmt: skip
+"""Methods that give the tensor itself other sizes or strides."""
 _SUPPLIERS = frozenset({"DataLoader", "export", "split", "range", "export_for_training"})
 REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 """Methods of a module that bind an attribute by its name."""

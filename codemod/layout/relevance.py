@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from codemod.layout.program import REGISTERS, FunctionNode, fields_of
+from codemod.layout.program import REGISTERS, RESHAPERS, FunctionNode, fields_of
 
 _CHEAP = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "range", "isinstance", "hasattr"})
 """Calls that tell of sizes: a statement of these alone is run, for what it shows and for names to spell sizes with."""
@@ -37,6 +37,8 @@ class _Part:
     flows: list[Flow] = field(default_factory=list)
     head: _Part | None = None
     """Of a compound statement, without its blocks."""
+    reshapes: bool = False
+    """Gives a tensor other strides in place, under whatever names it has."""
     leaves: bool = False
     """Control may leave the function here."""
     breaks: bool = False
@@ -50,6 +52,7 @@ class _Part:
         self.called |= other.called
         self.sites |= other.sites
         self.flows += other.flows
+        self.reshapes |= other.reshapes
         self.leaves |= other.leaves
         self.breaks |= other.breaks
 
@@ -124,13 +127,16 @@ class Body:
                         line = node.lineno  # type: ignore[attr-defined]
                         self.last_bound[names[-1]] = max(line, self.last_bound.get(names[-1], 0))
                         part.mentioned.update(names[:-1])
+                        part.reshapes = part.reshapes or names[-1].endswith(".data")
                         continue
                     part.mentioned.update(names)
                     for inside in sites:
                         inside.update(names)
                     continue
             elif kind is ast.Call:
-                part.called.add(_last(node.func))  # type: ignore[attr-defined]
+                name = _last(node.func)  # type: ignore[attr-defined]
+                part.called.add(name)
+                part.reshapes = part.reshapes or name in RESHAPERS
                 if id(node) in self._sites:
                     part.sites.add(id(node))
                     sites = (*sites, self.inside.setdefault(id(node), set()))
@@ -241,6 +247,7 @@ class Slice:
         if (
             is_unread
             and not part.breaks
+            and not part.reshapes
             and (bool(self._wanted) or not (part.leaves or part.called <= _CHEAP))
             and after.isdisjoint(part.touched)
             and not self._is_busy(part)

@@ -50,9 +50,22 @@ def written_views(value: Value) -> frozenset[int]:
     return frozenset().union(*(option.views for option, _ in options(value) if isinstance(option, Tensor | Foreign)))
 
 
+def replace_tensor(node: ast.expr, old: Value, new: Value, frame: Frame) -> None:
+    """`x.t_()`, `x.data = y`: the tensor at `node` has other sizes and strides from now on, under all of its names."""
+    storages = {s for option, _ in options(old) if isinstance(option, Tensor) for s in option.storages}
+    own = dotted(node)
+    for name, value in list(frame.state.names.items()):
+        tensors = [option for option, _ in options(value) if isinstance(option, Tensor)]
+        if name != own and any(not storages.isdisjoint(tensor.storages) for tensor in tensors):
+            frame.state.bind(name, Unknown(f"`{name}`, which may be the tensor that is changed in place", node.lineno))
+    if own:
+        frame.state.bind(own, new if isinstance(new, Tensor) else frame.unfollowed(node))
+
+
 def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None:
     base = frame.value(target.value)
     if target.attr == "data":
+        replace_tensor(target.value, base, value, frame)
         return
     name = dotted(target)
     if name:

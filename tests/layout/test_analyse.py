@@ -7,6 +7,13 @@ import pytest
 from tests.layout.verdicts import check, rulings
 
 SAFE = {
+    "transposed in place and back": """
+def f():
+    x = torch.zeros(2, 3)
+    x.t_()
+    x.t_()
+    return x.view(-1)  # safe
+""",
     "the shape that an axis was shifted through": """
 def f(s):
     shape = s.shape
@@ -114,6 +121,18 @@ def f(x):
 }
 
 FAILING = {
+    "transposed in place": """
+def f():
+    x = torch.zeros(2, 3)
+    x.t_()
+    return x.view(-1)  # failing
+""",
+    "given other data": """
+def f():
+    x = torch.zeros(2, 3)
+    x.data = torch.zeros(3, 2).t()
+    return x.view(-1)  # failing
+""",
     "a loop hands on what it transposes": """
 def f(x, n):
     y = torch.zeros(2, n)
@@ -337,6 +356,25 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "another name of what is transposed in place": """
+def f():
+    x = torch.zeros(2, 3, 4)
+    y = x
+    z = x.transpose_(0, 1)
+    return y.view(-1)  # unknown
+""",
+    "resized in place": """
+def f():
+    x = torch.zeros(2, 3).t()
+    x.resize_(2, 2)
+    return x.view(-1)  # unknown
+""",
+    "set to another storage": """
+def f(w):
+    x = torch.zeros(2, 3)
+    x.set_(w)
+    return x.view(-1)  # unknown
+""",
     "a function sees what is bound below it": """
 def f(x):
     y = torch.zeros(3, 4)
