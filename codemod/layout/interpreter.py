@@ -406,7 +406,7 @@ class FileInterpreter:
         iterable = evaluate(node.iter, frame) if not isinstance(node, ast.While) else None
         outer_exits, outer_round = frame.exits, frame.round
         frame.exits = []
-        ends: list[tuple[State, Condition | None]] = [(frame.state, None)]
+        ends: list[tuple[State, Condition | None]] = [(frame.state, (f"runs_the_loop_at_line_{node.lineno}", False))]
         for i in range(ROUNDS if frame.slice is None or frame.slice.carries(node, frame.state.names) else 1):
             frame.round = outer_round * ROUNDS + i
             frame.state = frame.state.fork()

@@ -248,6 +248,13 @@ def f(x):
 }
 
 DEPENDENT = {
+    "only where a loop never runs": """
+def f(layers):
+    x = torch.zeros(2, 3).t()
+    for layer in layers:
+        x = x.contiguous()
+    return x.view(-1)  # layout-dependent
+""",
     "viewed like another tensor, of who knows how many dims": """
 def f(m, x):
     return m.view(x.shape[:-2]).view(-1)  # layout-dependent
