@@ -40,6 +40,8 @@ class Atom(str):
     origins: tuple[Origin, ...]
     is_free: bool
     """The caller chooses it: two different free ones can be told apart by an input."""
+    is_part: bool
+    """How much of a dim a slice, a chunk or a step leaves: may well be 1 by design."""
     span: tuple[int, int] | None
     """(front, back): it is the number of elements of dims `front` to `rank - back`; 1 where there are none."""
 
@@ -53,12 +55,13 @@ class Atom(str):
         below: Size | None = None,
         origins: tuple[Origin, ...] = (),
         is_free: bool = False,
+        is_part: bool = False,
         span: tuple[int, int] | None = None,
     ) -> Atom:
         """`owner` and `dim`: dim `dim` of the tensor `owner`; `below`: strictly smaller than that size."""
         atom = super().__new__(cls, name)
         atom.kind, atom.owner, atom.dim, atom.below, atom.origins = kind, owner, dim, below, origins
-        atom.is_free, atom.span = is_free, span
+        atom.is_free, atom.is_part, atom.span = is_free, is_part, span
         return atom
 
 
@@ -80,6 +83,11 @@ class Size:
     @lazy
     def atoms(self) -> frozenset[Atom]:
         return frozenset(atom for monomial, _ in self.terms or () for atom in monomial)
+
+    @lazy
+    def is_part(self) -> bool:
+        """Just what is left of a dim, of which nothing says that it is more than 1."""
+        return self.terms is not None and len(self.terms) == 1 and [a.is_part for a in self.terms[0][0]] == [True]
 
     @lazy
     def has_stride(self) -> bool:
@@ -178,6 +186,12 @@ ZERO = Size(())
 ONE = Size(_ONE_TERMS)
 INFER = Size.of(-1)
 """The `-1` of a view's target."""
+
+
+def part_of(size: Size, dim: int) -> Size:
+    """An unknown part of dim `dim`, to be named by the call that takes it; where callers choose the size, a large one."""
+    is_large = bool(size.atoms) and all(atom.is_free for atom in size.atoms)
+    return Size.of(Atom(f"#{dim}", owner="", dim=dim, is_part=not is_large))
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -174,7 +174,9 @@ def _bounded(layout: Layout, whole: Size, dim: int) -> Layout:
     (atom,) = layout.dims[at].size.atoms
     if layout.dims[at].size != Size.of(atom) or atom.below is not None or whole.terms is None:
         return layout
-    bounded = Atom(f"{atom}<", atom.kind, owner=atom.owner, dim=atom.dim, below=whole, origins=atom.origins)
+    bounded = Atom(
+        f"{atom}<", atom.kind, owner=atom.owner, dim=atom.dim, below=whole, origins=atom.origins, is_part=atom.is_part
+    )
     values = {atom: Size.of(bounded)}
     return Layout(tuple(replace(d, size=d.size.at(values), stride=d.stride.at(values)) for d in layout.dims))
 

@@ -97,6 +97,8 @@ def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgem
             continue
         if merge is Answer.NO and (left.pack or right.pack):
             merge = Answer.MAYBE  # a pack may have no dims at all
+        if merge is Answer.NO and not _is_between_many(segment.dims, i):
+            merge = Answer.MAYBE
         cut = _cut(segment, i + 1)
         if merge is Answer.NO and cut is Answer.NO:
             found.append(Judgement(Legality.REFUSED, layout, offset + i, _origins((left, right))))
@@ -105,6 +107,16 @@ def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgem
         origins = () if is_target_open else _origins((left, right))
         found.append(Judgement(Legality.MAYBE, layout, offset + i, origins, is_target_open))
     return found
+
+
+def _is_between_many(dims: Sequence[Dim], i: int) -> bool:
+    """Is more than one element certain on both sides of the boundary behind dim `i`, or does it stand without them?"""
+    left, right = dims[i], dims[i + 1]
+    if left.size.is_part:
+        return False
+    if not right.size.is_part:
+        return True
+    return i + 2 < len(dims) and equal(left.stride, dims[i + 2].size * dims[i + 2].stride) is Answer.NO
 
 
 def _origins(dims: Sequence[Dim]) -> tuple[Origin, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codemod.layout.layout import Dim, Layout, anonymous, contiguous, restrided
 from codemod.layout.ops.rule import Alias, Extent, Fields, Index, op
-from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size
+from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size, part_of
 from codemod.layout.value import Value
 
 
@@ -61,7 +61,12 @@ def index(input: Layout, items: Sequence[Item]) -> tuple[Layout, Alias] | None:
             case At():
                 next(dims)
             case Slice():
-                found.append(_sliced(next(dims), item))
+                dim = next(dims)
+                sliced = _sliced(dim, item)
+                if sliced.size.terms is None:
+                    whole = dim.size if _has_known_bounds(item) else UNKNOWN
+                    sliced = Dim(part_of(whole, len(found)), sliced.stride, sliced.pack)
+                found.append(sliced)
     return Layout((*found, *dims)), Alias.ALWAYS
 
 
@@ -83,8 +88,19 @@ def _with_rest(input: Layout, items: Sequence[Item]) -> tuple[Layout, list[Item]
 
 def _sliced(dim: Dim, item: Slice) -> Dim:
     if item.step is not None and item.step != ONE:
-        return Dim(UNKNOWN, dim.stride * item.step)
+        return Dim(_stepped(dim.size, item), dim.stride * item.step)
     return dim if dim.pack else Dim(_length(dim.size, item), dim.stride)
+
+
+def _stepped(size: Size, item: Slice) -> Size:
+    bounds = [part.constant if part is not None else None for part in (item.start, item.stop, item.step)]
+    if not size.constant or not _has_known_bounds(item):
+        return UNKNOWN
+    return Size.of(len(range(size.constant)[slice(*bounds)]))
+
+
+def _has_known_bounds(item: Slice) -> bool:
+    return all(part is None or part.constant is not None for part in (item.start, item.stop, item.step))
 
 
 def _length(size: Size, item: Slice) -> Size:

@@ -57,7 +57,7 @@ def stack(tensors: Layouts, dim: Index = 0, *, world: World) -> Layout | None:
     if not tensors:
         return anonymous()
     first = tensors[0]
-    if not all(tensor.is_contiguous for tensor in tensors) and first.rank in (None, 4):
+    if not all(tensor.is_contiguous for tensor in tensors) and first.rank in (None, 4, 5):
         return image(anonymous(), tensors, world, spatial=None)
     if first.rank is None or isinstance(tensors, AnyNumber):
         return anonymous()

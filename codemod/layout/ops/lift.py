@@ -411,5 +411,12 @@ def _place_atoms(size: Size, symbols: dict[Atom, Atom], place: Place) -> Size:
     for atom in size.atoms:
         if atom.owner == "" and atom not in symbols:
             origins = tuple([o if o.line else replace(o, line=place.line) for o in atom.origins])
-            symbols[atom] = Atom(f"{place.key}{atom}", atom.kind, owner=place.key, dim=atom.dim, origins=origins)
+            symbols[atom] = Atom(
+                f"{place.key}{atom}",
+                atom.kind,
+                owner=place.key,
+                dim=atom.dim,
+                origins=origins,
+                is_part=atom.is_part,
+            )
     return size.renamed(symbols)

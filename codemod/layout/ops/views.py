@@ -8,7 +8,7 @@ from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, restrided
 from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Dims, Extent, Index, Indices, Parts, Shape, op
 from codemod.layout.ops.window import slid
-from codemod.layout.size import INFER, ONE, UNKNOWN, ZERO, Size, product
+from codemod.layout.size import INFER, ONE, UNKNOWN, ZERO, Size, part_of, product
 from codemod.layout.value import Number, Several, Value
 from codemod.layout.viewable import Target, viewed
 
@@ -314,9 +314,9 @@ def chunk(input: Layout, chunks: Index, dim: Index = 0) -> Parts | tuple[Layout,
     if dim is None:
         return None
     size = _size(input, dim)
-    part = UNKNOWN
-    if chunks is not None and size.constant is not None and size.constant % chunks == 0:
-        part = Size.of(size.constant // chunks)
+    part = part_of(size, dim)
+    if chunks is not None and size.constant and (size.constant % chunks == 0 or size == ONE):
+        part = Size.of(max(size.constant // chunks, 1))
     layout = _resized(input, dim, part)
     return None if layout is None else Parts(layout, size, dim)
 
@@ -335,9 +335,13 @@ def split(input: Layout, split_size_or_sections: Value, dim: Index = 0) -> Parts
     if isinstance(split_size_or_sections, Several):
         sizes = [item.size if isinstance(item, Number) else UNKNOWN for item in split_size_or_sections.items]
         return tuple(_resized(input, dim, size) for size in sizes)
-    is_single = split_size_or_sections == Number(ONE)
-    layout = _resized(input, dim, ONE if is_single else UNKNOWN)
-    return None if layout is None else Parts(layout, _size(input, dim), dim)
+    size = _size(input, dim)
+    length = split_size_or_sections.size.constant if isinstance(split_size_or_sections, Number) else None
+    part = part_of(size, dim)
+    if length == 1 or (length and size.constant and (size.constant % length == 0 or size.constant < length)):
+        part = Size.of(min(length, size.constant or length))
+    layout = _resized(input, dim, part)
+    return None if layout is None else Parts(layout, size, dim)
 
 
 @op(".unbind", "torch.unbind", alias=Alias.ALWAYS, examples=("x.unbind()", "x.unbind(1)"))
