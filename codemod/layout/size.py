@@ -189,7 +189,7 @@ INFER = Size.of(-1)
 
 
 def part_of(size: Size, dim: int) -> Size:
-    """An unknown part of dim `dim`, to be named by the call that takes it; where callers choose the size, a large one."""
+    """An unknown part of dim `dim`, named by the call that takes it; a large one where callers choose the size."""
     is_large = bool(size.atoms) and all(atom.is_free for atom in size.atoms)
     return Size.of(Atom(f"#{dim}", owner="", dim=dim, is_part=not is_large))
 
