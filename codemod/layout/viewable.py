@@ -208,7 +208,11 @@ def align_packs(layout: Layout, target: Target) -> tuple[Layout, Target]:
             if atom.owner == pack.owner and atom.kind is AtomKind.DIM and atom == f"{pack.owner}[{atom.dim}]":
                 (fronts if atom.dim >= 0 else backs).append(atom.dim + 1 if atom.dim >= 0 else -atom.dim)
     front, back = max(fronts) - pack.front, max(backs) - pack.back
-    opened = layout.opened(at + front, len(layout.dims) - at - 1 + back)
+    counts = at + front, len(layout.dims) - at - 1 + back
+    has_star = any(isinstance(item, Pack) for item in target.items)
+    if (front or back) and not has_star and layout.exposed(*counts) is layout:
+        return layout, target  # a dim counted from the front may be one of those counted from the back
+    opened = layout.opened(*counts)
     return opened, Target(
         tuple(p for item in target.items for p in _open_item(item, pack.owner, max(fronts), max(backs)))
     )

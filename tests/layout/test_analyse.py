@@ -363,6 +363,11 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "dims counted from both ends may be the same": """
+def f(x):
+    y = torch.stack([x.split(2, 1)[0], x.split(2, 1)[0]], 0).transpose(-1, -2)
+    return y.view(y.shape[0], y.shape[1], y.shape[2], y.shape[3], -1)  # layout-dependent
+""",
     "another name of what is transposed in place": """
 def f():
     x = torch.zeros(2, 3, 4)
