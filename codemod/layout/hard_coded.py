@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codemod.finding import Reason
 from codemod.layout.attributes import as_tensor
 from codemod.layout.layout import Layout
 from codemod.layout.op_call import Form, HardCoded, Observation, OpCall
 from codemod.layout.program import Program, Routine, dotted, numbers_by_default
+from codemod.layout.record import record
 from codemod.layout.size import INFER, Atom, AtomKind, Size, product
 from codemod.layout.value import Number, Tensor, Unknown
 from codemod.layout.varying import Loader, Varying, constant_key, constant_of, local_bindings
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Claim:
     """A hard-coded size before the calls of the file are heard together."""
 
@@ -204,7 +205,7 @@ def _with_evidence(claim: Claim, call: OpCall, value: int | None, varying: Varyi
     return replace(claim, found=replace(claim.found, varies=varies, contradicts=contradicts))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Seen:
     """One call of the file, all of whose sizes are numbers."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 
 from codemod.layout.lazy import lazy
 from codemod.layout.origin import Origin
+from codemod.layout.record import record
 from codemod.layout.size import ONE, UNKNOWN, Answer, Atom, AtomKind, Size, equal, product
 
 
@@ -21,7 +22,7 @@ class World(Enum):
     """Whatever the source does not fix may have any strides: what holds here holds always."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pack:
     """The dims `front` to `rank - back` of a tensor whose rank is not known.
 
@@ -43,7 +44,7 @@ class Pack:
         return Atom(name, AtomKind.DIM, owner=self.owner, is_free=self.is_free, span=(self.front, self.back))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Dim:
     """One dim, or one pack of dims, whose `size` is then their product and `stride` that of the last of them.
 
@@ -55,7 +56,7 @@ class Dim:
     pack: Pack | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """Sizes and strides, outermost dim first.  At most one dim is a pack."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
 
 from codemod.finding import Reason, Span
+from codemod.layout.record import record
 from codemod.layout.size import Size
 from codemod.layout.value import Condition, Value
 from codemod.layout.viewable import Judgement, Target
@@ -20,7 +20,7 @@ class Form(Enum):
     FUNCTION = "torch.op(x, ...)"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Observation:
     """The call as it was met on one path: with these values, from these callers."""
 
@@ -55,7 +55,7 @@ class BatchKind(Enum):
     UNKNOWN = "not followed"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Batch:
     """Where the batch of a bmm comes from."""
 
@@ -71,7 +71,7 @@ class Batch:
     """What already keeps the batch small or fixed to one graph: a chunk loop, an exported Dim, TorchScript."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class HardCoded:
     """A target's size that is written as a number, or as a name bound to one, and what says that it should not be."""
 
@@ -89,7 +89,7 @@ class HardCoded:
     """An expression for the batch as the receiver has it, `x.shape[0]`; empty: none is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OpCall:
     """One call of an op that some Transform cares for.  Holds a syntax node: it stays in the worker that parsed it."""
 

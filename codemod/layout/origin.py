@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from codemod.layout.record import record
 
 
 class OriginKind(Enum):
@@ -23,7 +24,7 @@ class OriginKind(Enum):
     """Something that the analysis does not follow."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Origin:
     kind: OriginKind
     text: str

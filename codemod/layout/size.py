@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from codemod.layout.lazy import lazy
+from codemod.layout.record import record
 
 if TYPE_CHECKING:
     from codemod.layout.origin import Origin
@@ -68,7 +68,7 @@ class Atom(str):
 Monomial = tuple[Atom, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Size:
     """A sum of monomials; `terms` None is the size of which nothing is known (`UNKNOWN`)."""
 

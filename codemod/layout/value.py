@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from codemod.finding import Reason
 from codemod.layout.layout import Layout, Pack, World
+from codemod.layout.record import record
 from codemod.layout.size import Size
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Unknown:
     """Not followed; `why` says at what the analysis stopped, in the user's words."""
 
@@ -33,7 +34,7 @@ class Op(Protocol):
     def line(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Step:
     """One op on the way to a tensor, and what went before."""
 
@@ -52,7 +53,7 @@ class Step:
         return tuple(reversed(found))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tensor:
     """A tensor under both assumptions, and the storage that it shares."""
 
@@ -71,42 +72,42 @@ class Tensor:
         return self.default if world is World.DEFAULT else self.any
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Number:
     """An integer that may be a size."""
 
     size: Size
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Shape:
     """`x.shape`, or any tuple of integers; a pack stands for dims that are not told apart."""
 
     items: tuple[Size | Pack, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Spread:
     """Arguments whose number is not known: `*x.shape[:-1]`."""
 
     pack: Pack
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Constant:
     """A literal that is not an integer: text, None, a truth value, a float, a slice's Ellipsis."""
 
     value: str | bytes | float | bool | complex | type(...) | None  # type: ignore[valid-type]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Several:
     """A tuple or list whose elements are known one by one."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Repeated:
     """A list of unknown length with one description for all its elements."""
 
@@ -115,21 +116,21 @@ class Repeated:
     """(size, dim) where the elements cut that dim of that size: once two are unpacked, each is smaller."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Mapping:
     """A dict or namespace with text keys."""
 
     items: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Qualified:
     """Something named by its import path: `torch.nn.functional.relu`, `numpy`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Method:
     """A bound method that has not been called yet: `x.view`."""
 
@@ -137,7 +138,7 @@ class Method:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """A function of this file; `owner` is the class it is looked up on, `bound` its `self`."""
 
@@ -150,7 +151,7 @@ class Function:
         return hash((id(self.node), self.bound))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Class:
     """A class of this file."""
 
@@ -161,7 +162,7 @@ class Class:
         return id(self.node)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Instance:
     """An object of a class of this file, or `self`; instances of one label are the same object."""
 
@@ -172,7 +173,7 @@ class Instance:
     keywords: tuple[tuple[str, Value], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Module:
     """A torch.nn module made with these constructor arguments."""
 
@@ -182,7 +183,7 @@ class Module:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Foreign:
     """A value that is certainly not a tensor and not a size; `views` where it shares a tensor's memory."""
 
@@ -192,7 +193,7 @@ class Foreign:
     """A numpy array's strides, where they are followed, counted in elements."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Choice:
     """One of several values, by the path taken; `when` are the tests that must hold for each."""
 

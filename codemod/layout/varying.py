@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemod.layout.program import Program, Routine, dotted
+from codemod.layout.record import record
 
 _MAKERS = frozenset({"rand", "randn", "zeros", "ones", "empty", "full", "randint"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loader:
     """Something that hands out batches of this size, the last of which may be shorter."""
 
@@ -22,7 +22,7 @@ class Loader:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DynamicDim:
     """Dim `dim` of a forward's parameter `owner` (`Net.forward.x`), exported as one that varies."""
 
@@ -35,7 +35,7 @@ class DynamicDim:
     """Id of the call of `Dim` that made it; None for DYNAMIC and AUTO."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Varying:
     loaders: tuple[Loader, ...] = ()
     dims: tuple[DynamicDim, ...] = ()

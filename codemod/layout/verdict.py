@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from codemod.finding import Reason, Verdict
 from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.origin import Origin, OriginKind
+from codemod.layout.record import record
 from codemod.layout.value import Foreign, Number, Tensor, Unknown
 from codemod.layout.viewable import Judgement, Legality
 
@@ -17,7 +17,7 @@ _NAMED = frozenset(
 """Origins of a layout that somebody may really bring."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ruling:
     """A verdict with its reasons, most telling first."""
 

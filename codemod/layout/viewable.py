@@ -8,12 +8,13 @@ boundary of the target.  Source: aten/src/ATen/TensorUtils.cpp, computeStride_im
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 
 from codemod.layout.layout import Dim, Layout, Pack, contiguous
 from codemod.layout.origin import Origin
+from codemod.layout.record import record
 from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, are_chosen_apart, equal, product
 
 
@@ -23,7 +24,7 @@ class Legality(Enum):
     MAYBE = "maybe"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Target:
     """The sizes that a view asks for; a pack stands for `*x.shape[:-1]`, INFER for `-1`."""
 
@@ -34,7 +35,7 @@ class Target:
         return tuple(Size.of(item.atom) if isinstance(item, Pack) else item for item in self.items)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Judgement:
     """The answer, and the boundary that decided it."""
 
@@ -49,7 +50,7 @@ class Judgement:
     """True where only a size of the target is missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Segment:
     """Dims of the source that become these dims of the target; no part of it is known to fit by itself."""
 

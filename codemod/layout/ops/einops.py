@@ -8,13 +8,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase
 
 from codemod.layout.layout import Dim, Layout, Pack, World, restrided
 from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Outcome, Text, op
 from codemod.layout.ops.window import quotient
+from codemod.layout.record import record
 from codemod.layout.size import UNKNOWN, ZERO, Size, product
 from codemod.layout.viewable import Target
 
@@ -30,7 +30,7 @@ AXES = (
 """Names that may be given lengths by keyword; the length of any other is taken for unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Axes:
     """An input split into its elementary axes, in the order of the left side."""
 

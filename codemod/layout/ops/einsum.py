@@ -8,17 +8,17 @@ Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from codemod.layout.layout import Dim, Layout, World, restrided
 from codemod.layout.ops.rule import Text, op
 from codemod.layout.ops.undecided import by_backend, sized
+from codemod.layout.record import record
 from codemod.layout.size import ONE, UNKNOWN, Answer, Size, equal
 
 _ORDER = "the order in memory that einsum chooses"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Operand:
     """A tensor and the letter of each of its dims; those of an ellipsis are `.1`, counted from behind."""
 

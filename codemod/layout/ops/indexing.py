@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from codemod.layout.layout import Dim, Layout, anonymous, contiguous, restrided
 from codemod.layout.ops.rule import Alias, Extent, Fields, Index, op
+from codemod.layout.record import record
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size, part_of
 from codemod.layout.value import Value
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Slice:
     start: Size | None = None
     stop: Size | None = None
     step: Size | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class At:
     """One integer."""
 
     position: Size
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NewAxis:
     """`None`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rest:
     """`...`"""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class By:
     """A tensor or list of indices, or a mask."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Namespace
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product as combinations
 
 from codemod.layout.layout import Dim, Layout, Pack, World, stride_atom, unknown
 from codemod.layout.ops.rule import REQUIRED, Alias, AnyNumber, Fields, Outcome, Parameter, Parts, Rule
 from codemod.layout.origin import Origin, OriginKind
+from codemod.layout.record import record
 from codemod.layout.size import UNKNOWN, Atom, Size
 from codemod.layout.value import (
     Choice,
@@ -35,7 +36,7 @@ from codemod.layout.viewable import Target
 COMBINATIONS_AT_MOST = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """Which call it is: `key` names it once for each path and round of a loop."""
 

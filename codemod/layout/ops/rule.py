@@ -27,13 +27,13 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
 from typing import TypeVar
 
 from codemod.layout.layout import Layout
+from codemod.layout.record import record
 from codemod.layout.size import Size
 from codemod.layout.viewable import Target
 
@@ -63,7 +63,7 @@ class Alias(Enum):
     MAYBE = "maybe"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parts:
     """A tuple of tensors of one layout that cut `dim`, of `size`, of the input into parts."""
 
@@ -72,7 +72,7 @@ class Parts:
     dim: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fields:
     """A named tuple."""
 
@@ -86,7 +86,7 @@ REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parameter:
     name: str
     kind: str
@@ -97,7 +97,7 @@ class Parameter:
     """`*ignored`: takes whatever else is given by position, and is not passed on."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rule:
     names: tuple[str, ...]
     function: Callable[..., Outcome]
