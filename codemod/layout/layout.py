@@ -22,7 +22,7 @@ class World(Enum):
     """Whatever the source does not fix may have any strides: what holds here holds always."""
 
 
-@record(frozen=True, slots=True)
+@record(frozen=True)
 class Pack:
     """The dims `front` to `rank - back` of a tensor whose rank is not known.
 
@@ -37,7 +37,7 @@ class Pack:
     is_free: bool = False
     """They are an argument's: the caller chooses their sizes."""
 
-    @property
+    @lazy
     def atom(self) -> Atom:
         """The number of elements of the packed dims."""
         name = f"{self.owner}[{self.front}:{-self.back or ''}]"

@@ -33,6 +33,8 @@ class AtomKind(Enum):
 class Atom(str):
     """A symbol.  It is its name, so that monomials hash and sort as strings do."""
 
+    __slots__ = ("below", "dim", "is_free", "is_part", "kind", "origins", "owner", "span")
+
     kind: AtomKind
     owner: str | None
     dim: int
@@ -59,7 +61,7 @@ class Atom(str):
         span: tuple[int, int] | None = None,
     ) -> Atom:
         """`owner` and `dim`: dim `dim` of the tensor `owner`; `below`: strictly smaller than that size."""
-        atom = super().__new__(cls, name)
+        atom = str.__new__(cls, name)
         atom.kind, atom.owner, atom.dim, atom.below, atom.origins = kind, owner, dim, below, origins
         atom.is_free, atom.is_part, atom.span = is_free, is_part, span
         return atom
@@ -115,6 +117,9 @@ class Size:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Size and self.terms == other.terms)
 
     def __add__(self, other: Size) -> Size:
         if self.terms is None or other.terms is None:

@@ -6,6 +6,7 @@ import ast
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 from codemod.finding import Span
 
@@ -16,7 +17,9 @@ _TO_DOT = re.compile(r"(?:[^.#]|#[^\r\n]*)*\.")
 
 def line_starts(text: str) -> tuple[int, ...]:
     """Character offset of each line; a text that ends in a line end has an empty last line."""
-    return (0, *(match.end() for match in _LINE_END.finditer(text)))
+    if "\r" in text:
+        return (0, *(match.end() for match in _LINE_END.finditer(text)))
+    return (0, *accumulate(len(line) + 1 for line in text.split("\n")[:-1]))
 
 
 @dataclass(frozen=True, slots=True)
