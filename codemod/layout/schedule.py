@@ -1,7 +1,8 @@
 """Which functions of a file are run, in which order, and for which sites.
 
 Each function that holds a site is run by itself, without looking into the calls that it makes.  Where the result of
-such a call may decide a site, the function is run again with the call followed; where callers may, they are run.
+such a call may decide a site, the function is run again with the call followed; where callers may, they are run, if
+they look as if they could: most callers just hand on what they were given.
 """
 
 from __future__ import annotations
@@ -13,13 +14,31 @@ from dataclasses import dataclass
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Observation
 from codemod.layout.origin import OriginKind
-from codemod.layout.program import Program, Routine
+from codemod.layout.program import RESHAPERS, Program, Routine, dotted
 from codemod.layout.size import AtomKind
 from codemod.layout.value import Constant, Number, Tensor, Unknown
 from codemod.layout.viewable import Legality
 
 CALLERS = 3
 """Callers are asked, and their callers as long as a result that shares storage is handed on, this far."""
+
+STRIDERS = frozenset(
+    {
+        "adjoint", "as_strided", "broadcast_tensors", "broadcast_to", "chunk", "diagonal", "dsplit", "einsum",
+        "expand", "expand_as", "hsplit", "imag", "meshgrid", "moveaxis", "movedim", "narrow", "permute", "real",
+        "rearrange", "select", "split", "swapaxes", "swapdims", "t", "tensor_split", "transpose", "unbind", "unfold",
+        "view_as_real", "vsplit", *RESHAPERS,
+    }
+)  # fmt: skip
+"""Calls whose result has strides of its own."""
+FACTORIES = frozenset(
+    {
+        "DataLoader", "arange", "empty", "eye", "from_numpy", "full", "linspace", "normal", "ones", "rand", "randint",
+        "randn", "tensor", "zeros",
+    }
+)  # fmt: skip
+"""Calls whose result has sizes of its own."""
+_STRIDED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "channels_last", "channels_last_3d", "real", "imag"})
 
 
 @dataclass(slots=True)
@@ -37,6 +56,9 @@ class _Top:
     @property
     def names(self) -> set[str]:
         return set(_names(self.routine))
+
+    def calls(self, tops: Iterable[_Top]) -> bool:
+        return any(not self.called.isdisjoint(top.names) for top in tops)
 
 
 def run_all(program: Program, interpreter: FileInterpreter) -> None:
@@ -118,6 +140,7 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
     sites: set[int] = set()
     asking: list[_Top] = []
     for_sizes: list[_Top] = []
+    wishes = _Wishes(tops)
     for top in holders:
         sized = [c for c in top.sites if _is_sized(c, seen.get(id(c), {}), top.routine, interpreter.program)]
         open_sites = [c for c in top.sites if _is_open(seen.get(id(c), {}))]
@@ -126,11 +149,20 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
             asking.append(top)
         if sized or not all(_is_of_strides(seen.get(id(c), {})) for c in open_sites):
             for_sizes.append(top)
+        observed = [seen.get(id(call), {}) for call in open_sites]
+        hands_on = not sites.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))
+        if hands_on or any(map(_is_refused, observed)) or any(map(_is_bmm, top.sites)):
+            wishes.for_anything.append(top)
+        if any(_is_of_arguments(found, top.routine) for found in observed):
+            wishes.for_strides.append(top)
+        if sized:
+            wishes.for_sizes.append(top)
     relevant: set[str] = set()
     for depth in range(1, CALLERS + 1):
         relevant |= {name for top in asking for name in top.names}
         names = {name for top in for_sizes for name in top.names}
         callers = [top for top in tops if not relevant.isdisjoint(top.called) and not top.is_constructor]
+        callers = [top for top in callers if wishes.may_be_met_by(top)]
         for_sizes += [top for top in callers if not names.isdisjoint(top.called)]
         functions = frozenset(id(top.routine.node) for top in for_sizes)
         interpreter.observe_calls(frozenset(sites), frozenset(relevant), functions, depth)
@@ -140,6 +172,67 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
         asking = [top for top in callers if not sites.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))]
         if not asking:
             return
+        wishes.for_anything += asking
+
+
+class _Wishes:
+    """What functions lack that callers may bring, and which callers look as if they could."""
+
+    def __init__(self, tops: Sequence[_Top]) -> None:
+        self._tops = tops
+        self.for_anything: list[_Top] = []
+        """A site of theirs is refused as it is, or callers get what shares storage with it and may write to it, or
+        make the batch of a bmm."""
+        self.for_strides: list[_Top] = []
+        self.for_sizes: list[_Top] = []
+
+    def may_be_met_by(self, caller: _Top) -> bool:
+        if isinstance(caller.routine.node, ast.Module) or caller.calls(self.for_anything):
+            return True
+        if caller.calls(self.for_strides) and (self._mentions(caller, STRIDERS) or _is_cut(caller.routine.node)):
+            return True
+        return caller.calls(self.for_sizes) and self._mentions(caller, FACTORIES)
+
+    def _mentions(self, caller: _Top, names: frozenset[str]) -> bool:
+        """Does it call one of them, or a function of the file that does?"""
+        if not names.isdisjoint(caller.called):
+            return True
+        return any(
+            top.routine.name.rpartition(".")[2] in caller.called and not names.isdisjoint(top.called)
+            for top in self._tops
+        )
+
+
+def _is_cut(scope: ast.AST) -> bool:
+    """Does it hold a slice, a `.T` or a memory format, which leave strides without a call?"""
+    return any(
+        isinstance(node, ast.Slice) or (isinstance(node, ast.Attribute) and node.attr in _STRIDED_ATTRIBUTES)
+        for node in ast.walk(scope)
+    )
+
+
+def _is_bmm(call: ast.Call) -> bool:
+    return dotted(call.func).endswith("bmm") or (isinstance(call.func, ast.Attribute) and call.func.attr == "bmm")
+
+
+def _is_refused(observations: Iterable[Observation]) -> bool:
+    return any(o.default is not None and o.default.legality is Legality.REFUSED for o in observations)
+
+
+def _is_of_arguments(observations: Iterable[Observation], routine: Routine) -> bool:
+    """Does what it lacks depend on what the function is given?"""
+    found = list(observations)
+    return not found or any(_names_argument(observation, f"{routine.name}.") for observation in found)
+
+
+def _names_argument(observation: Observation, prefix: str) -> bool:
+    if observation.default is None or observation.any is None:
+        return isinstance(observation.receiver, Unknown) and observation.receiver.name.startswith(prefix)
+    judged = observation.any
+    sizes = [size for dim in judged.layout.dims for size in (dim.size, dim.stride)]
+    return any(origin.kind is OriginKind.CALLER for origin in judged.origins) or any(
+        (atom.owner or atom).startswith(prefix) for size in sizes for atom in size.atoms
+    )
 
 
 def _is_open(observations: Mapping[Observation, None]) -> bool:
