@@ -52,9 +52,10 @@ def call(node: ast.Call, frame: Frame) -> Value:
         frame.notebook.write(written_views(out), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
     if not isinstance(callee, Choice):
         return _of_one(callee, node, arguments, frame)
-    alternatives = [
-        (_of_one(option, node, arguments, replace(frame, when=when)), when) for option, when in callee.options
-    ]
+    outer, alternatives = frame.when, []
+    for option, frame.when in callee.options:
+        alternatives.append((_of_one(option, node, arguments, frame), frame.when))
+    frame.when = outer
     return choose(alternatives)
 
 
@@ -181,9 +182,7 @@ def _apply(item: Value, value: Value, node: ast.expr, frame: Frame) -> Value:
 
 
 def _constructor(rule: Rule, module: Module) -> dict[str, Value] | None:
-    parameters = [
-        replace(parameter, is_keyword_only=False) for parameter in rule.parameters if parameter.is_keyword_only
-    ]
+    parameters = rule.constructor
     names = {parameter.name for parameter in parameters}
     return bind(parameters, module.positional[: len(parameters)], {k: v for k, v in module.keywords if k in names})
 

@@ -256,7 +256,7 @@ def stride_atom(owner: str, index: int, origins: tuple[Origin, ...]) -> Size:
 
 def _unpack(dim: Dim, front: int, back: int) -> list[Dim]:
     pack = _pack_of(dim)
-    rest = replace(pack, front=pack.front + front, back=pack.back + back)
+    rest = Pack(pack.owner, pack.front + front, pack.back + back, pack.merged, pack.origins, pack.is_free)
     indices = [*range(pack.front, rest.front), None, *range(-rest.back, -pack.back)]
     sizes = [Size.of(rest.atom if i is None else dim_atom(pack.owner, i, pack.is_free)) for i in indices]
     if pack.merged:

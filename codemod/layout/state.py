@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from codemod.layout.layout import Layout
+from codemod.layout.program import dotted
 from codemod.layout.value import (
     Choice,
     Condition,
@@ -82,8 +83,17 @@ def _read(test: ast.expr, texts: dict[int, tuple[str, tuple[str, ...]]]) -> tupl
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
             positive = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
         names = tuple(node.id for node in ast.walk(test) if isinstance(node, ast.Name))
-        found = texts[id(test)] = (ast.unparse(positive), names)
+        found = texts[id(test)] = (_spell(positive), names)
     return found
+
+
+def _spell(test: ast.expr) -> str:
+    """As `ast.unparse`, which takes long for the tests that are most frequent: `x`, `self.fused`, `x is None`."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]) if name := dotted(left):
+            return f"{name} is None"
+        case _:
+            return dotted(test) or ast.unparse(test)
 
 
 def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:

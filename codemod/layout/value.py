@@ -240,8 +240,11 @@ def each(value: Value, change: Callable[[Value], Value]) -> Value:
 
 def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     """One value for all alternatives; equal ones are told once, under what they have in common."""
+    given = list(alternatives)
+    if len(given) == 1 and not isinstance(given[0][0], Choice):
+        return given[0][0]
     found: dict[Value, frozenset[Condition]] = {}
-    for value, when in alternatives:
+    for value, when in given:
         if not isinstance(value, Choice):
             found[value] = found[value] & when if value in found else when
             continue

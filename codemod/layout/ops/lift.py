@@ -393,7 +393,9 @@ def _unfollowed(place: Place) -> tuple[Origin, ...]:
 
 
 def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], symbols: dict[Atom, Atom], place: Place) -> Dim:
-    pack = replace(dim.pack, owner=place.key) if dim.pack and not dim.pack.owner else dim.pack
+    pack = dim.pack
+    if pack is not None and not pack.owner:
+        pack = Pack(place.key, pack.front, pack.back, pack.merged, pack.origins, pack.is_free)
     if dim.size.terms is None:
         size = Size.of(pack.atom if pack else Atom(f"{place.key}#{i}"))
     else:
@@ -411,7 +413,9 @@ def _place_atoms(size: Size, symbols: dict[Atom, Atom], place: Place) -> Size:
         return size
     for atom in size.atoms:
         if atom.owner == "" and atom not in symbols:
-            origins = tuple([o if o.line else replace(o, line=place.line) for o in atom.origins])
+            origins = atom.origins
+            if not all(origin.line for origin in origins):
+                origins = tuple([o if o.line else replace(o, line=place.line) for o in origins])
             symbols[atom] = Atom(
                 f"{place.key}{atom}",
                 atom.kind,

@@ -27,12 +27,14 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
 from typing import TypeVar
 
 from codemod.layout.layout import Layout
+from codemod.layout.lazy import lazy
 from codemod.layout.record import record
 from codemod.layout.size import Size
 from codemod.layout.viewable import Target
@@ -97,7 +99,7 @@ class Parameter:
     """`*ignored`: takes whatever else is given by position, and is not passed on."""
 
 
-@record(frozen=True, slots=True)
+@record(frozen=True)
 class Rule:
     names: tuple[str, ...]
     function: Callable[..., Outcome]
@@ -109,6 +111,11 @@ class Rule:
     """Names of the parameters that are tensors."""
     knows_world: bool = False
     """It tells the worlds apart by more than the layouts given."""
+
+    @lazy
+    def constructor(self) -> tuple[Parameter, ...]:
+        """The parameters of a torch.nn module's constructor, which may be given by position."""
+        return tuple(replace(p, is_keyword_only=False) for p in self.parameters if p.is_keyword_only)
 
 
 _DECLARED: dict[str, Rule] = {}
