@@ -138,19 +138,21 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
     """Run what calls a function that leaves something open, for what it passes."""
     seen = interpreter.notebook.observations
     sites: set[int] = set()
+    undecided: set[int] = set()
     asking: list[_Top] = []
     for_sizes: list[_Top] = []
     wishes = _Wishes(tops)
     for top in holders:
         sized = [c for c in top.sites if _is_sized(c, seen.get(id(c), {}), top.routine, interpreter.program)]
         open_sites = [c for c in top.sites if _is_open(seen.get(id(c), {}))]
-        sites |= {id(call) for call in (*sized, *open_sites)}
+        undecided |= set(map(id, open_sites))
+        sites |= undecided | set(map(id, sized))
         if sized or open_sites:
             asking.append(top)
         if sized or not all(_is_of_strides(seen.get(id(c), {})) for c in open_sites):
             for_sizes.append(top)
         observed = [seen.get(id(call), {}) for call in open_sites]
-        hands_on = not sites.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))
+        hands_on = not undecided.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))
         if hands_on or any(map(_is_refused, observed)) or any(map(_is_bmm, top.sites)):
             wishes.for_anything.append(top)
         if any(_is_of_arguments(found, top.routine) for found in observed):
@@ -169,7 +171,7 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
         for top in callers:
             if not interpreter.is_spent:
                 interpreter.run_routine(top.routine)
-        asking = [top for top in callers if not sites.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))]
+        asking = [t for t in callers if not undecided.isdisjoint(interpreter.returned.get(id(t.routine.node), ()))]
         if not asking:
             return
         wishes.for_anything += asking
