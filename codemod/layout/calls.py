@@ -11,6 +11,7 @@ from codemod.layout.attributes import as_tensor, attribute_of, parameter, rank_o
 from codemod.layout.frame import Frame
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Rule, rules
+from codemod.layout.parameters import left_open
 from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State
@@ -37,6 +38,7 @@ from codemod.layout.value import (
     each,
     without_none,
 )
+from codemod.layout.value import Mapping as Fieldwise
 
 Arguments = tuple[list[Value], dict[str, Value], bool]
 """Positional values, keywords, and whether a `*` or `**` hides more of them."""
@@ -96,13 +98,16 @@ def _arguments(node: ast.Call, frame: Frame) -> Arguments:
     keywords = {keyword.arg: frame.value(keyword.value) for keyword in node.keywords if keyword.arg}
     for keyword in node.keywords:
         if keyword.arg is None:
-            frame.value(keyword.value)
-            is_open = True
+            named = frame.value(keyword.value)
+            if isinstance(named, Fieldwise):
+                keywords |= named.items
+            else:
+                is_open = True
     return positional, keywords, is_open
 
 
 def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
-    positional, keywords, _ = arguments
+    positional, keywords, is_open = arguments
     if isinstance(callee, Function | Instance | Module) and id(node) in frame.program.sites:
         sites.observe_foreign(callee, node, frame)
     match callee:
@@ -111,6 +116,8 @@ def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
         case Qualified(name):
             return _call_qualified(name, node, arguments, frame)
         case Function():
+            if is_open:
+                keywords = {**left_open(callee, positional, keywords), **keywords}
             return frame.interpreter.call_function(callee, positional, keywords, node, frame)
         case Class():
             return _construct(callee, node, arguments, frame)
@@ -287,6 +294,7 @@ _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], 
 
 _HELPER = "_chunked_bmm.chunked_bmm"
 """What the chunk-bmm transform writes in place of torch.bmm."""
+_DICT_WRITERS = frozenset({"update", "pop", "popitem", "setdefault", "clear"})
 _ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
@@ -313,6 +321,8 @@ def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequ
     if name in sites.DECIDED:
         sites.observe_foreign(receiver, node, frame)
     text = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    if name in _DICT_WRITERS and text and isinstance(receiver, Fieldwise):
+        frame.state.bind(text, Foreign("a dict"))
     if name in ("append", "add", "appendleft") and positional and text and isinstance(receiver, Several | Repeated):
         items = receiver.items if isinstance(receiver, Several) else (receiver.item,)
         frame.state.bind(text, Repeated(choose((item, frozenset()) for item in (*items, positional[-1]))))
@@ -460,6 +470,7 @@ _FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], 
     "super": _super,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
+    "torch.nn.Buffer": _parameter,
     **dict.fromkeys(
         ("isinstance", "print", "str", "float", "bool", "type", "id", "hasattr", "repr", "torch.device"), _nothing
     ),

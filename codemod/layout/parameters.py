@@ -14,6 +14,7 @@ from codemod.layout.value import (
     Class,
     Constant,
     Foreign,
+    Function,
     Instance,
     Number,
     Repeated,
@@ -53,10 +54,33 @@ def bind_arguments(
     for name, default in _defaults(node):
         if name not in bound:
             bound[name] = frame.value(default)
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        value = bound.get(argument.arg)
+        if isinstance(value, Unknown) and argument.annotation is not None:
+            bound[argument.arg] = _as_annotated(value, _annotated(argument.annotation), f"{frame.key}{argument.arg}")
     missing = [name for name in known if name not in bound]
     for name in missing:
         bound[name] = Unknown(f"the argument `{name}`", name=f"{frame.key}{name}")
     return bound
+
+
+def _as_annotated(value: Unknown, kind: str, label: str) -> Value:
+    """A value that is not followed, bound to a parameter whose annotation says that it is no tensor."""
+    if kind == "int":
+        return Number(value.number if value.number is not None else Size.of(Atom(value.name or label)))
+    return _foreign(kind) if kind in _NOT_TENSORS else value
+
+
+def _foreign(kind: str) -> Foreign:
+    return Foreign("dtype" if kind == "dtype" else "a numpy array" if kind == "ndarray" else kind)
+
+
+def left_open(function: Function, positional: Sequence[Value], keywords: Mapping[str, Value]) -> dict[str, Value]:
+    """What a `*` or `**` of the call may give to parameters that have a default."""
+    arguments = function.node.args
+    given = len(positional) + (function.bound is not None)
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)][given:] + [a.arg for a in arguments.kwonlyargs]
+    return {name: Unknown(f"the argument `{name}`") for name in names if name not in keywords}
 
 
 def _defaults(node: FunctionNode) -> list[tuple[str, ast.expr]]:
@@ -115,7 +139,7 @@ def _opaque(argument: ast.arg, label: str, default: ast.expr | None, is_gradient
     if kind == "int":
         return Number(Size.of(Atom(label)))
     if kind in _NOT_TENSORS:
-        return Foreign("dtype" if kind == "dtype" else "a numpy array" if kind == "ndarray" else kind)
+        return _foreign(kind)
     if kind == "Tensor":
         return _tensor(argument.arg, label, is_gradient, True)
     if kind in frame.program.classes:
@@ -155,9 +179,11 @@ def _annotated(annotation: ast.expr | None) -> str:
             return "None"
         case _:
             last = dotted(annotation).rpartition(".")[2]
-            return "Tensor" if last in _TENSORS else last
+            return "Tensor" if last in _TENSORS or last in _ALIASES else last
 
 
+_ALIASES = frozenset({"OptTensor"})
+"""Names that libraries give to an optional tensor: torch_geometric.typing."""
 _JAXTYPING = frozenset({"Float", "Int", "Bool", "Shaped", "Inexact", "Num", "Integer", "Complex", "UInt"})
 
 

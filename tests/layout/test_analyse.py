@@ -49,6 +49,36 @@ def f(x, heads):
     y = x.transpose(0, 1)
     return y.view(*y.shape[:-1], heads, -1)  # safe
 """,
+    "arguments spread from a dict that is written out": """
+class M(nn.Module):
+    def __init__(self, width, device=None, dtype=None):
+        super().__init__()
+        dd = {"device": device, "dtype": dtype}
+        self.proj = nn.Linear(width, width, **dd)
+
+    def forward(self, x):
+        return self.proj(x.transpose(1, 2)).view(-1)  # safe
+""",
+    "a number by its annotation, whatever is passed": """
+class Norm(nn.Module):
+    def __init__(self, width, eps: float = 1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps))
+
+
+class M(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.proj = nn.Linear(config.width, config.width)
+        self.norm = Norm(config.width, eps=config.eps)
+
+    def forward(self, x):
+        return self.norm(self.proj(x)).view(-1)  # safe
+""",
     "contiguous and clone": """
 def f(x):
     y = x.permute(0, 2, 1).contiguous()
@@ -121,6 +151,19 @@ def f(x):
 }
 
 FAILING = {
+    "heads of an unbound projection": """
+class M(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qk = nn.Linear(width, 2 * width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k = self.qk(x).reshape(b, t, 2, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        y = q @ k.transpose(2, 3) @ k
+        return y.transpose(1, 2).view(b, t, -1)  # failing
+""",
     "transposed in place": """
 def f():
     x = torch.zeros(2, 3)
@@ -363,6 +406,29 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "a dict that was changed before it is spread": """
+class M(nn.Module):
+    def __init__(self, width, options):
+        super().__init__()
+        dd = {"kernel_size": 1}
+        dd.update(options)
+        self.conv = nn.Conv2d(width, width, **dd)
+
+    def forward(self, x):
+        y = self.conv(x)
+        return y.view(-1)  # unknown
+""",
+    "defaults that a spread dict may replace": """
+def turned(x, swap=False):
+    if swap:
+        return x.transpose(0, 1)
+    return x
+
+
+def f(options):
+    x = torch.zeros(3, 4)
+    return turned(x, **options).view(-1)  # failing
+""",
     "dims counted from both ends may be the same": """
 def f(x):
     y = torch.stack([x.split(2, 1)[0], x.split(2, 1)[0]], 0).transpose(-1, -2)

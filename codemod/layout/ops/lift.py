@@ -196,7 +196,7 @@ def _as_text(value: Value, world: World, place: Place) -> str | None:
 
 
 _ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
-_SCALARS = frozenset({"a plain value", "a number", "a truth value"})
+_SCALARS = frozenset({"float", "bool", "a plain value", "a number", "a truth value"})
 
 
 def as_layout(value: Value, world: World, place: Place) -> Layout:

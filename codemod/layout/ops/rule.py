@@ -67,7 +67,7 @@ class Alias(Enum):
 
 @record(frozen=True, slots=True)
 class Parts:
-    """A tuple of tensors of one layout that cut `dim`, of `size`, of the input into parts."""
+    """A tuple of tensors of one layout that cut `dim`, of `size`, of the input into parts; UNKNOWN where it is gone."""
 
     layout: Layout
     size: Size

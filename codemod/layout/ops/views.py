@@ -347,7 +347,7 @@ def split(input: Layout, split_size_or_sections: Value, dim: Index = 0) -> Parts
 @op(".unbind", "torch.unbind", alias=Alias.ALWAYS, examples=("x.unbind()", "x.unbind(1)"))
 def unbind(input: Layout, dim: Index = 0) -> Parts | None:
     layout = select(input, dim, UNKNOWN)
-    return None if layout is None or dim is None else Parts(layout, ONE, dim)
+    return None if layout is None or dim is None else Parts(layout, UNKNOWN, dim)
 
 
 def _size(input: Layout, dim: int) -> Size:
