@@ -291,6 +291,11 @@ def f(x):
 }
 
 DEPENDENT = {
+    "a pixel cut out of an image is not channels_last": """
+def f(x):
+    b, c, h, w = x.shape
+    return F.pad(x.narrow(3, 0, 1).narrow(2, 0, 1), (1, 1)).view(-1)  # layout-dependent
+""",
     "only where a loop never runs": """
 def f(layers):
     x = torch.zeros(2, 3).t()

@@ -103,6 +103,8 @@ def is_channels_last(layout: Layout) -> Answer:
     for i in (1, *range(layout.rank - 1, 1, -1), 0):
         dim = layout.dims[i]
         if dim.size == ONE:
+            if dim.stride != least:
+                answer = Answer.MAYBE  # torch compares these strides too
             continue
         match is_less(dim.stride, least):
             case Answer.YES:
