@@ -26,8 +26,11 @@ from codemod.layout.value import (
 from codemod.layout.value import Mapping as Fieldwise
 
 _TENSORS = frozenset(
-    {"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "Parameter", "Variable"}
-)
+    {
+        "Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "Parameter", "Variable",
+        "OptTensor",  # of torch_geometric.typing
+    }
+)  # fmt: skip
 _NOT_TENSORS = frozenset(
     {"str", "float", "bool", "bytes", "dtype", "device", "ndarray", "DataFrame", "Series", "Path", "memoryview"}
 )
@@ -179,11 +182,9 @@ def _annotated(annotation: ast.expr | None) -> str:
             return "None"
         case _:
             last = dotted(annotation).rpartition(".")[2]
-            return "Tensor" if last in _TENSORS or last in _ALIASES else last
+            return "Tensor" if last in _TENSORS else last
 
 
-_ALIASES = frozenset({"OptTensor"})
-"""Names that libraries give to an optional tensor: torch_geometric.typing."""
 _JAXTYPING = frozenset({"Float", "Int", "Bool", "Shaped", "Inexact", "Num", "Integer", "Complex", "UInt"})
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Observation
 from codemod.layout.origin import OriginKind
-from codemod.layout.program import RESHAPERS, Program, Routine, dotted
+from codemod.layout.program import RESHAPERS, Program, Routine
 from codemod.layout.size import AtomKind
 from codemod.layout.value import Constant, Number, Tensor, Unknown
 from codemod.layout.viewable import Legality
@@ -153,7 +153,7 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
             for_sizes.append(top)
         observed = [seen.get(id(call), {}) for call in open_sites]
         hands_on = not undecided.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))
-        if hands_on or any(map(_is_refused, observed)) or any(map(_is_bmm, top.sites)):
+        if hands_on or any(map(_needs_callers, observed)):
             wishes.for_anything.append(top)
         if any(_is_of_arguments(found, top.routine) for found in observed):
             wishes.for_strides.append(top)
@@ -213,12 +213,12 @@ def _is_cut(scope: ast.AST) -> bool:
     )
 
 
-def _is_bmm(call: ast.Call) -> bool:
-    return dotted(call.func).endswith("bmm") or (isinstance(call.func, ast.Attribute) and call.func.attr == "bmm")
-
-
-def _is_refused(observations: Iterable[Observation]) -> bool:
-    return any(o.default is not None and o.default.legality is Legality.REFUSED for o in observations)
+def _needs_callers(observations: Iterable[Observation]) -> bool:
+    """Refused as it is, or no view but a bmm, whose batch is made elsewhere."""
+    return any(
+        o.default.legality is Legality.REFUSED if o.default is not None else isinstance(o.receiver, Tensor | Unknown)
+        for o in observations
+    )
 
 
 def _is_of_arguments(observations: Iterable[Observation], routine: Routine) -> bool:

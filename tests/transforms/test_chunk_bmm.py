@@ -125,6 +125,8 @@ def test_a_call_in_the_file_brings_the_product() -> None:
     )
     after = rewritten(program.format("torch.bmm"), NAME)
     assert "return chunked_bmm(a, b)" in after
+    renamed = rewritten("from torch import bmm as product\n" + program.format("product"), NAME)
+    assert "return chunked_bmm(a, b)" in renamed
 
 
 def test_the_import_is_added_once() -> None:
