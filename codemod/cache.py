@@ -1,14 +1,15 @@
-"""Results of earlier runs, by everything they depend on: this tool, the settings, the file and its helper."""
+"""Results of earlier runs, by everything they depend on: this tool, the settings, the file, its helper, what it imports."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import secrets
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -37,7 +38,7 @@ class Cache:
             return process(path, settings)
         place = self.folder / _key(path, raw, settings, context)
         found = _load(place)
-        if found is not None:
+        if found is not None and all(_digest(other) == digest for other, digest in found.read):
             return found
         result = process_raw(path, raw, settings)
         if not result.errors:
@@ -89,6 +90,20 @@ def _helper(path: str) -> tuple[str, int, int]:
     except OSError:
         return helper.module, 0, 0
     return helper.module, status.st_size, status.st_mtime_ns
+
+
+def _digest(path: str) -> str:
+    """Of the file as it is now; empty where it cannot be read."""
+    try:
+        status = os.stat(path)
+        return _digest_of(path, status.st_mtime_ns, status.st_size)
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=4096)
+def _digest_of(path: str, changed: int, size: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _load(place: Path) -> FileResult | None:

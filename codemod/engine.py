@@ -16,6 +16,7 @@ from codemod.edit.apply import apply
 from codemod.edit.helper_file import helper_change, helper_for
 from codemod.finding import Action, Finding, Reason
 from codemod.layout.analyse import analyse
+from codemod.layout.project import LINES, Project
 from codemod.registry import transforms
 from codemod.result import FileChange, FileError, FileResult
 from codemod.settings import Settings
@@ -89,17 +90,20 @@ def _process_source(
     if isinstance(syntax, FileError):
         return FileResult(source.path, errors=(syntax,))
     selected = _selected(source.path, settings)
-    decided, unused = _unsuppressed(_decide(syntax, selected, settings), syntax)
+    project = Project(settings.root)
+    decided, unused = _unsuppressed(_decide(syntax, project, selected, settings), syntax)
     helper = helper_for(source.path)
     edited = apply(syntax, decided, transforms(), helper.module)
     change = FileChange(source.path, raw, encode(edited.text)) if edited.text != syntax.text else None
     extra = helper_change(helper) if edited.needs_helper else None
     if isinstance(extra, FileError):
         return FileResult(source.path, errors=(extra,))
-    findings = tuple(_placed(finding, notebook) for finding in edited.findings)
+    located = (_located(finding, project) for finding in edited.findings)
+    findings = tuple(_placed(finding, notebook) for finding in located)
     lines = _lines(syntax, edited.findings, notebook)
     unused_at = tuple(_cell_and_line(line, notebook) for line in unused)
-    return FileResult(source.path, findings, change, extra, unused_suppressions=unused_at, lines=lines)
+    read = tuple(project.read.items())
+    return FileResult(source.path, findings, change, extra, unused_suppressions=unused_at, lines=lines, read=read)
 
 
 def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
@@ -113,10 +117,12 @@ def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
     return {name: t for name, t in transforms().items() if settings.is_selected(name) and name not in ignored}
 
 
-def _decide(syntax: Syntax, selected: Mapping[str, Transform], settings: Settings) -> list[tuple[Finding, ast.Call]]:
+def _decide(
+    syntax: Syntax, project: Project, selected: Mapping[str, Transform], settings: Settings
+) -> list[tuple[Finding, ast.Call]]:
     """Every finding with its call; what one transform would keep is not told where another has something to say."""
     decided: list[tuple[Finding, ast.Call]] = []
-    for call in analyse(syntax):
+    for call in analyse(syntax, project):
         transforms_of = [t for t in selected.values() if call.operation in t.operations]
         found = [f for t in transforms_of if (f := t.decide(call, settings)) is not None]
         told = [finding for finding in found if finding.action is not Action.KEEP]
@@ -141,6 +147,15 @@ def _unsuppressed(
             finding = replace(finding, action=Action.KEEP, rewrites=())
         kept.append((finding, call))
     return kept, comments.unused(used)
+
+
+def _located(finding: Finding, project: Project) -> Finding:
+    """With the paths of what its reasons tell of other files."""
+    if all(reason.line is None or reason.line < LINES for reason in finding.reasons):
+        return finding
+    places = ((reason, project.place(reason.line or 0)) for reason in finding.reasons)
+    reasons = (replace(r, path=path, line=line) if path is not None else r for r, (path, line) in places)
+    return replace(finding, reasons=tuple(reasons))
 
 
 def _placed(finding: Finding, notebook: Notebook | None) -> Finding:

@@ -39,6 +39,8 @@ class FileResult:
     """(cell or 0, line) of the comments that suppress nothing."""
     lines: tuple[tuple[int, int, str], ...] = ()
     """(cell or 0, line, text) of the lines that a report shows."""
+    read: tuple[tuple[str, str], ...] = ()
+    """(path, digest) of the other files that it depends on; an empty digest for those that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

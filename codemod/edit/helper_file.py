@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from codemod.result import FileChange, FileError
+from codemod.sources.package import package_of
 from codemod.sources.source import Source, read
 
 _NAME = "_chunked_bmm"
@@ -29,11 +30,9 @@ def helper_for(path: str) -> Helper:
 
     `src/pkg/sub/net.py` -> `src/pkg/_chunked_bmm.py`, module `pkg._chunked_bmm`; `train.py` -> `_chunked_bmm`.
     """
-    folder = Path(os.path.normpath(Path(path).absolute())).parent  # not resolve(): the user's own path, links and all
-    package = _top_package(folder)
-    place = (package or folder) / f"{_NAME}.py"
-    module = f"{package.name}.{_NAME}" if package else _NAME
-    return Helper(str(place) if Path(path).is_absolute() else os.path.relpath(place), module)
+    folder, packages = package_of(path)
+    place = os.path.normpath(os.path.join(folder, *packages[:1], f"{_NAME}.py"))
+    return Helper(place, ".".join((*packages[:1], _NAME)))
 
 
 def helper_change(helper: Helper) -> FileChange | FileError | None:
@@ -57,13 +56,6 @@ def _update(there: Source, wanted: str) -> FileChange | FileError | None:
             there.path, "is not the helper of torch-codemod; left unchanged, move it away or ignore chunk-bmm"
         )
     return FileChange(there.path, there.raw, wanted.encode())
-
-
-def _top_package(folder: Path) -> Path | None:
-    package = None
-    while folder.name.isidentifier() and (folder / "__init__.py").is_file():
-        package, folder = folder, folder.parent
-    return package
 
 
 @cache

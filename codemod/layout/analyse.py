@@ -7,18 +7,19 @@ import ast
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Form, Observation, OpCall
 from codemod.layout.program import COPIES, Program, Routine, dotted, survey
+from codemod.layout.project import Project
 from codemod.layout.schedule import run_all
 from codemod.layout.whole_file import tell
 from codemod.syntax.parse import Syntax
 
 
-def analyse(syntax: Syntax) -> tuple[OpCall, ...]:
+def analyse(syntax: Syntax, project: Project) -> tuple[OpCall, ...]:
     """Every site of the file, in order of position."""
-    program = survey(syntax.tree)
+    program = survey(syntax.tree, syntax.source.path)
     if not program.sites:
         program.dissolve()
         return ()
-    interpreter = FileInterpreter(program)
+    interpreter = FileInterpreter(program, project)
     run_all(program, interpreter)
     calls = [
         (found, routine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from codemod.layout.frame import Frame
 from codemod.layout.layout import Dim, Layout, World, contiguous, stride_atom, unknown
@@ -14,7 +15,6 @@ from codemod.layout.size import Atom, Size
 from codemod.layout.value import (
     Class,
     Foreign,
-    Function,
     Instance,
     Mapping,
     Method,
@@ -136,28 +136,25 @@ def as_tensor(value: Value) -> Tensor:
 
 
 def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
-    methods = frame.program.methods(value.of.node)
     found = frame.interpreter.attribute(value, node.attr, frame)
     if found is not None:
         return found
-    if node.attr in methods:
-        method = methods[node.attr]
-        name = f"{value.of.qualified_name}.{node.attr}"
-        if any(
-            dotted(decorator) in ("property", "cached_property", "functools.cached_property")
-            for decorator in method.decorator_list
-        ):
-            return frame.interpreter.call_function(Function(method, name, value), [], {}, node, frame)
-        is_static = any(dotted(decorator) == "staticmethod" for decorator in method.decorator_list)
-        return Function(method, name, None if is_static else value)
+    function = frame.interpreter.method(value.of, node.attr)
+    if function is not None:
+        decorators = {dotted(decorator) for decorator in getattr(function.node, "decorator_list", ())}
+        if decorators & {"property", "cached_property", "functools.cached_property"}:
+            return frame.interpreter.call_function(replace(function, bound=value), [], {}, node, frame)
+        return function if "staticmethod" in decorators else replace(function, bound=value)
     label = f"{value.label}.{node.attr}"
-    return Unknown(f"what `{label}` is", node.lineno, label)
+    missing = Unknown(f"what `{label}` is", node.lineno, label)
+    frame.interpreter.see_missing(value.of, missing)
+    return missing
 
 
 def _of_class(value: Class, node: ast.Attribute, frame: Frame) -> Value:
-    methods = frame.program.methods(value.node)
-    if node.attr in methods:
-        return Function(methods[node.attr], f"{value.qualified_name}.{node.attr}")
+    function = frame.interpreter.method(value, node.attr)
+    if function is not None:
+        return function
     found = frame.interpreter.attribute(Instance(value, value.qualified_name), node.attr, frame)
     label = f"{value.qualified_name}.{node.attr}"
     return found if found is not None else Unknown(f"what `{label}` is", node.lineno, label)

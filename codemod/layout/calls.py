@@ -78,7 +78,7 @@ def _method_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
 def _has_methods(value: Value, name: str, frame: Frame) -> bool:
     """True where `value.name(...)` calls a method that is not looked up further."""
     if isinstance(value, Instance):
-        return name.startswith(("register_", "add_module")) and name not in frame.program.methods(value.of.node)
+        return name.startswith(("register_", "add_module")) and frame.interpreter.method(value.of, name) is None
     return isinstance(value, Tensor | Unknown | Number | Foreign)
 
 
@@ -125,6 +125,8 @@ def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
             return _call_instance(callee, node, arguments, frame)
         case Module():
             return _call_module(callee, positional, keywords, node, frame)
+        case Unknown():
+            return frame.interpreter.returned_by(callee, _returned(node, frame), (*positional, *keywords.values()))
         case _:
             return _returned(node, frame)
 
@@ -134,12 +136,14 @@ def _returned(node: ast.Call, frame: Frame) -> Unknown:
 
 
 def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
-    methods = frame.program.methods(callee.of.node)
     for name in ("__call__", "forward"):
-        if name in methods:
-            function = Function(methods[name], f"{callee.of.qualified_name}.{name}", callee)
+        function = frame.interpreter.method(callee.of, name)
+        if function is not None:
+            function = replace(function, bound=callee)
             return frame.interpreter.call_function(function, arguments[0], arguments[1], node, frame)
-    return _returned(node, frame)
+    returned = _returned(node, frame)
+    frame.interpreter.see_missing(callee.of, returned)
+    return returned
 
 
 def _construct(callee: Class, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -367,7 +371,9 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
         return Number(Size(None))
     if name.startswith(("numpy.", "np.")):
         return Foreign("a numpy array")
-    return _returned(node, frame)
+    returned = _returned(node, frame)
+    found = frame.interpreter.imported(name, returned, (*positional, *keywords.values()), frame)
+    return _of_one(found, node, arguments, frame) if found is not None else returned
 
 
 def _module_items(name: str, positional: Sequence[Value]) -> Sequence[Value]:

@@ -53,9 +53,9 @@ def global_value(name: str, frame: Frame) -> Value:
     """Of a name that the function does not bind."""
     program = frame.program
     if name in program.functions:
-        return Function(program.functions[name], name)
+        return Function(program.functions[name], name, program)
     if name in program.classes:
-        return Class(program.classes[name], name)
+        return Class(program.classes[name], name, program)
     if name in program.imports:
         return Qualified(program.imports[name])
     constant = program.constants.get(name)
@@ -63,13 +63,15 @@ def global_value(name: str, frame: Frame) -> Value:
         return _global_constant(name, constant, frame)
     if hasattr(builtins, name):
         return Qualified(name)
-    return Unknown(f"what `{name}` is", name=name)
+    unknown = Unknown(f"what `{name}` is", name=name)
+    found = (frame.interpreter.imported(f"{star}.{name}", unknown, (), frame) for star in program.stars)
+    return next((value for value in found if value is not None), unknown)
 
 
 def _global_constant(name: str, node: ast.expr, frame: Frame) -> Value:
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
         return Unknown(f"what `{name}` is", name=name)
-    key = ("global", name)
+    key = ("global", frame.program.path, name)
     if key not in frame.summaries:
         frame.summaries[key] = Unknown(f"what `{name}` is", name=name)
         frame.summaries[key] = evaluate(node, calls.top_frame(frame))
@@ -279,7 +281,7 @@ def _conditional(node: ast.IfExp, frame: Frame) -> Value:
 
 
 def _lambda(node: ast.Lambda, frame: Frame) -> Value:
-    return Function(node, f"{frame.name}.<lambda>".lstrip("."), closure=frame.closure(node))
+    return Function(node, f"{frame.name}.<lambda>".lstrip("."), frame.program, closure=frame.closure(node))
 
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,6 +35,25 @@ class Interpreter(Protocol):
 
     def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         """What `self.name` is behind `__init__`; None where nothing binds it."""
+        ...
+
+    def method(self, of: Class, name: str) -> Function | None:
+        """The method, not bound, of the class or of the nearest base that has it."""
+        ...
+
+    def imported(self, name: str, unknown: Unknown, given: Iterable[Value], frame: Frame) -> Value | None:
+        """What the user's own files define under this import path, which is called with the values `given`.
+
+        None where they do not, or are not read so far: then `unknown` stands for what comes of it.
+        """
+        ...
+
+    def see_missing(self, of: Class, value: Unknown) -> None:
+        """The class lacks what the value stands for; a base in another file may have it."""
+        ...
+
+    def returned_by(self, callee: Unknown, unknown: Unknown, given: Iterable[Value]) -> Unknown:
+        """The value as the result of calling what is not known, maybe not yet."""
         ...
 
     def look_into(self, function: Function, frame: Frame) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Mapping as Namespace
 from dataclasses import replace
 
 from codemod.finding import Reason
-from codemod.layout.expressions import bind_element, evaluate, operate
+from codemod.layout.expressions import bind_element, evaluate, global_value, operate
 from codemod.layout.frame import Frame, Notebook
 from codemod.layout.narrow import narrowed
 from codemod.layout.parameters import bind_arguments, opaque_arguments
-from codemod.layout.program import FunctionNode, Program, Routine
+from codemod.layout.program import FunctionNode, Program, Routine, dotted
+from codemod.layout.project import Project
 from codemod.layout.relevance import Body, Slice
 from codemod.layout.state import State, join
 from codemod.layout.targets import assign, written_views
@@ -51,8 +52,9 @@ _PASSED_OVER = Unknown("a statement that bears on no site")
 class FileInterpreter:
     """Holds what all frames of a file share."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, project: Project) -> None:
         self.program = program
+        self._project = project
         self.notebook = Notebook(program.sites)
         self.steps = 0
         self._relevant: frozenset[str] = frozenset()
@@ -64,11 +66,15 @@ class FileInterpreter:
         """Ids of the sites with whose results the result of a function shares storage, by the id of its node."""
         self.skipped: dict[str, Unknown] = {}
         """What stands for the results of calls not looked into so far, by name."""
+        self.handed: set[int] = set()
+        """Ids of the sites whose result is handed to what is not looked into so far."""
         self._attributes: dict[tuple[int, str, str], Value | None] = {}
         self._given: dict[tuple[int, str], Namespace[str, Value]] = {}
         """Arguments of constructors, by the id of `__init__` and the object's label."""
         self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
         self._summaries: dict[tuple[object, ...], Value] = {}
+        self._lineages: dict[int, Sequence[Class]] = {}
+        self._methods: dict[tuple[int, str], Function | None] = {}
         self._bodies: dict[int, Body] = {}
         self._slices: dict[tuple[int, bool, bool], Slice] = {}
         self._texts: dict[int, str] = {}
@@ -99,7 +105,7 @@ class FileInterpreter:
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
         self.notebook.asked, self._relevant, self._is_deep = sites, relevant, True
-        for known in (self._slices, self._summaries, self._attributes, self._given):
+        for known in (self._slices, self._summaries, self._attributes, self._given, self._lineages, self._methods):
             known.clear()
 
     @property
@@ -115,8 +121,8 @@ class FileInterpreter:
             frame.slice = self._slice(node)
             self._run(node.body, frame)
             return
-        owner = Class(routine.owner, routine.owner.name) if routine.owner else None
-        self._run_alone(Function(node, routine.name), owner)
+        owner = Class(routine.owner, routine.owner.name, self.program) if routine.owner else None
+        self._run_alone(Function(node, routine.name, self.program), owner)
 
     def look_into(self, function: Function, frame: Frame) -> None:
         if id(function.node) not in frame.active and len(frame.active) < DEPTH + 2:
@@ -127,21 +133,22 @@ class FileInterpreter:
     ) -> None:
         node = function.node
         active = (*(outer.active if outer else ()), id(node))
-        frame = self._frame(
-            State(dict(function.closure)), f"{function.qualified_name}:", function.qualified_name, active
-        )
+        name = function.qualified_name
+        frame = self._frame(State(dict(function.closure)), f"{name}:", name, active, function.program)
         frame.owner = owner
         frame.slice = self._slice(node)
-        for name, value in opaque_arguments(node, function.qualified_name, owner, bound, frame).items():
-            frame.state.bind(name, value)
+        for parameter, value in opaque_arguments(node, name, owner, bound, frame).items():
+            frame.state.bind(parameter, value)
         frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
         self._run_body(node, frame)
         for value, _ in frame.returned:
             self.returned.setdefault(id(node), set()).update(_views(value))
 
-    def _frame(self, state: State, key: str, name: str, active: tuple[int, ...]) -> Frame:
+    def _frame(
+        self, state: State, key: str, name: str, active: tuple[int, ...], program: Program | None = None
+    ) -> Frame:
         return Frame(
-            self.program,
+            program or self.program,
             self.notebook,
             self,
             state,
@@ -200,6 +207,7 @@ class FileInterpreter:
             f"{frame.place(node).key}>",
             function.qualified_name,
             (*frame.active, id(function.node)),
+            function.program,
         )
         inner.callers = frame.callers
         if not isinstance(function.node, ast.Lambda):
@@ -209,9 +217,78 @@ class FileInterpreter:
         inner.arguments = frozenset(bound)
         inner.slice = self._slice(function.node, returns=not is_unread, is_called=True)
         self._run_body(function.node, inner)
-        if id(function.node) in self.program.generators:
+        if id(function.node) in function.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
+
+    def method(self, of: Class, name: str) -> Function | None:
+        key = (id(of.node), name)
+        if key not in self._methods:
+            owners = ((base, base.program.own_methods(base.node).get(name)) for base in self._lineage(of))
+            self._methods[key] = next(
+                (
+                    Function(node, f"{of.qualified_name}.{name}", base.program)
+                    for base, node in owners
+                    if node is not None
+                ),
+                None,
+            )
+        return self._methods[key]
+
+    def _lineage(self, of: Class) -> Sequence[Class]:
+        """The class and those of its bases that the user defines, nearest first."""
+        if id(of.node) not in self._lineages:
+            found, queue = [of], list(self._bases(of))
+            while queue:
+                base = queue.pop(0)
+                if base not in found:
+                    found.append(base)
+                    queue += self._bases(base)
+            self._lineages[id(of.node)] = found
+        return self._lineages[id(of.node)]
+
+    def _bases(self, of: Class) -> Iterator[Class]:
+        for node in of.node.bases:
+            name = dotted(node)
+            if name in of.program.classes:
+                yield Class(of.program.classes[name], name, of.program)
+            elif self._is_deep and name.partition(".")[0] in of.program.imports:
+                found = self._defined(of.program.resolve(name), of.program)
+                if isinstance(found, Class):
+                    yield found
+
+    def imported(self, name: str, unknown: Unknown, given: Iterable[Value], frame: Frame) -> Value | None:
+        if self._is_deep:
+            return self._defined(name, frame.program)
+        if self._project.may_define(name, frame.program.path):
+            self._skip(unknown, given)
+        return None
+
+    def _skip(self, unknown: Unknown, given: Iterable[Value]) -> None:
+        self.skipped[unknown.name] = unknown
+        for value in given:
+            self.handed.update(_views(value))
+
+    def _defined(self, name: str, importer: Program) -> Value | None:
+        """What the user's own files define under this import path."""
+        found = self._project.definition(name, importer.path)
+        if found is None:
+            return None
+        program, name = found
+        value = global_value(name, self._frame(State(), "", "", (), program))
+        return None if isinstance(value, Qualified | Unknown) else value
+
+    def see_missing(self, of: Class, value: Unknown) -> None:
+        if self._is_deep:
+            return
+        outside = (name for base in self._lineage(of) for name in base.program.base_names(base.node))
+        if any(self._project.may_define(name, of.program.path) for name in outside):
+            self.skipped[value.name] = value
+
+    def returned_by(self, callee: Unknown, unknown: Unknown, given: Iterable[Value]) -> Unknown:
+        if callee.name and callee.name in self.skipped:
+            self._skip(unknown, given)
+        return unknown
 
     def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         key = (id(of.of.node), of.label, name)
@@ -222,24 +299,26 @@ class FileInterpreter:
 
     def _read_attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         """As the class nearest to the object's own leaves it: at class level, then in `__init__`, then anywhere."""
-        for node in self.program.bases(of.of.node):
-            if name in self.program.stored.get(id(node), ()):
+        for base in self._lineage(of.of):
+            node = base.node
+            if name in base.program.stored.get(id(node), ()):
                 label = f"{of.label}.{name}"
                 return Unknown(f"what `{label}` is", name=label)
             init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
             if init is not None and id(init) not in frame.active:
-                found = self._initialised(init, of, node, name, frame)
+                found = self._initialised(init, of, base, name, frame)
                 if found is not None:
                     return found
-            found = self._class_level(node, of.label).get(name)
+            found = self._class_level(base, of.label).get(name)
             if found is not None:
                 return found
         return None
 
-    def _class_level(self, node: ast.ClassDef, label: str) -> Namespace[str, Value]:
+    def _class_level(self, of: Class, label: str) -> Namespace[str, Value]:
+        node = of.node
         key = (id(node), label)
         if key not in self._class_levels:
-            frame = self._frame(State(), f"{label}:", node.name, ())
+            frame = self._frame(State(), f"{label}:", node.name, (), of.program)
             self._class_levels[key] = frame.state.names
             for statement in node.body:
                 if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Call | ast.Lambda):
@@ -249,20 +328,19 @@ class FileInterpreter:
                     frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
         return self._class_levels[key]
 
-    def _initialised(
-        self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, name: str, frame: Frame
-    ) -> Value | None:
+    def _initialised(self, init: ast.FunctionDef, of: Instance, base: Class, name: str, frame: Frame) -> Value | None:
         """What `__init__` binds `self.name` to; only the statements that bear on it are run."""
         own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
         wanted = Slice(self._body(init), wanted=frozenset({f"{own}.{name}"}))
         if not wanted.is_bound:
             return None
-        inner = self._frame(State(), f"{of.label}:", f"{node.name}.__init__", (*frame.active, id(init)))
-        inner.owner = Class(node, node.name)
+        active = (*frame.active, id(init))
+        inner = self._frame(State(), f"{of.label}:", f"{base.node.name}.__init__", active, base.program)
+        inner.owner = Class(base.node, base.node.name, base.program)
         inner.slice = wanted
         key = (id(init), of.label)
         if key not in self._given:
-            self._given[key] = self._constructor_arguments(init, of, node, inner)
+            self._given[key] = self._constructor_arguments(init, of, base.node, inner)
         for parameter, value in self._given[key].items():
             inner.state.bind(parameter, value)
         self._run(init.body, inner)
@@ -477,7 +555,7 @@ class FileInterpreter:
                 evaluate(default, frame)
         if not frame.name:
             return
-        function = Function(node, f"{frame.name}.{node.name}", closure=frame.closure(node))
+        function = Function(node, f"{frame.name}.{node.name}", frame.program, closure=frame.closure(node))
         frame.state.bind(node.name, function)
         self.look_into(function, frame)
 
@@ -488,20 +566,18 @@ class FileInterpreter:
                 replace(frame, state=frame.state.fork()),
             )
             return
-        of = Class(node, f"{frame.name}.{node.name}")
+        of = Class(node, f"{frame.name}.{node.name}", frame.program)
         frame.state.bind(node.name, of)
         for method in node.body:
             if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-                closure = frame.closure(node)
-                self.look_into(
-                    Function(method, f"{of.qualified_name}.{method.name}", Instance(of, "self"), closure), frame
-                )
+                name, this = f"{of.qualified_name}.{method.name}", Instance(of, "self")
+                self.look_into(Function(method, name, frame.program, this, frame.closure(node)), frame)
 
     def _import(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
-            if name in self.program.imports:
-                frame.state.bind(name, Qualified(self.program.imports[name]))
+            if name in frame.program.imports:
+                frame.state.bind(name, Qualified(frame.program.imports[name]))
 
 
 def _shares(value: Value) -> bool:

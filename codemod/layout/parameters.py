@@ -146,7 +146,7 @@ def _opaque(argument: ast.arg, label: str, default: ast.expr | None, is_gradient
     if kind == "Tensor":
         return _tensor(argument.arg, label, is_gradient, True)
     if kind in frame.program.classes:
-        return Instance(Class(frame.program.classes[kind], kind), label)
+        return Instance(Class(frame.program.classes[kind], kind, frame.program), label)
     if kind:
         return Unknown(f"what `{argument.arg}` is ({kind})", argument.lineno, label)
     if isinstance(default, ast.Constant) and default.value is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from codemod.sources.package import package_of
 
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
@@ -54,7 +56,10 @@ class Routine:
 class Program:
     """What the interpreter looks names up in."""
 
+    path: str
     imports: Mapping[str, str]
+    stars: Sequence[str]
+    """Modules of which all names are imported."""
     functions: Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]
     classes: Mapping[str, ast.ClassDef]
     constants: Mapping[str, ast.expr]
@@ -70,6 +75,8 @@ class Program:
     """Ids of the functions that yield."""
     stored: Mapping[int, set[str]]
     """Attributes of `self` that methods other than `__init__` bind, by the id of the class."""
+    number: int = 0
+    """Of the file, where several share one numbering of lines; 0 for the one that is analysed."""
     given_numbers: frozenset[str] = frozenset()
     """Names of what is called with a number written out: `Net(32)`."""
     _methods: dict[int, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
@@ -88,6 +95,10 @@ class Program:
                 if isinstance(node, ast.Call | ast.Subscript):
                     self._placed.setdefault((node.lineno, node.col_offset, node.end_col_offset), node)
         return self._placed.get((line, column, end))
+
+    def own_methods(self, node: ast.ClassDef) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Those that the class itself defines."""
+        return {item.name: item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)}
 
     def methods(self, node: ast.ClassDef) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """By name, those of the bases in this file included."""
@@ -136,14 +147,17 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)])
 
 
-def survey(tree: ast.Module) -> Program:
+def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
     """Walk the tree once."""
-    surveyor = _Surveyor()
+    surveyor = _Surveyor(path)
     surveyor.walk(tree)
     surveyor.see_unread_copies()
     counts = surveyor.bound
     return Program(
+        path=path,
+        number=number,
         imports=surveyor.imports,
+        stars=surveyor.stars,
         functions=surveyor.functions,
         classes=surveyor.classes,
         constants={name: value for name, value in surveyor.constants.items() if counts.get(name) == 1},
@@ -163,8 +177,11 @@ def survey(tree: ast.Module) -> Program:
 
 
 class _Surveyor:
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._packages: tuple[str, ...] | None = None
         self.imports: dict[str, str] = {}
+        self.stars: list[str] = []
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self.constants: dict[str, ast.expr] = {}
@@ -324,8 +341,22 @@ class _Surveyor:
                 name = alias.asname or alias.name.partition(".")[0]
                 self.imports[name] = alias.name if alias.asname else name
             else:
-                module = "." * node.level + (node.module or "")
-                self.imports[alias.asname or alias.name] = f"{module}.{alias.name}"
+                module = self._absolute(node)
+                if alias.name == "*":
+                    self.stars.append(module)
+                else:
+                    self.imports[alias.asname or alias.name] = f"{module}.{alias.name}" if module else alias.name
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        """The module, from the folder that holds the outermost package."""
+        if not node.level:
+            return node.module or ""
+        if self._packages is None:
+            self._packages = package_of(self._path)[1]
+        inside = len(self._packages) - node.level + 1
+        if inside < 0:
+            return "." * node.level + (node.module or "")
+        return ".".join(filter(None, (*self._packages[:inside], node.module)))
 
     def _see_constant(self, node: ast.Assign | ast.AnnAssign) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]

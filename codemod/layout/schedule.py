@@ -101,8 +101,8 @@ def _follow_calls(holders: Sequence[_Top], interpreter: FileInterpreter) -> None
     """Run again, calls included, what leads to a site that the result of a call may decide."""
     skipped = _Skipped(interpreter.skipped)
     seen = interpreter.notebook.observations
-    open_sites = (call for top in holders for call in top.sites if _is_open(seen.get(id(call), {})))
-    sites = frozenset(id(call) for call in open_sites if skipped.decides(seen.get(id(call), {})))
+    open_sites = {id(call) for top in holders for call in top.sites if _is_open(seen.get(id(call), {}))}
+    sites = frozenset(s for s in open_sites if s in interpreter.handed or skipped.decides(seen.get(s, {})))
     interpreter.follow_calls(sites)
     for top in holders:
         if any(id(call) in sites for call in top.sites):

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from codemod.finding import Reason
 from codemod.layout.layout import Layout, Pack, World
+from codemod.layout.program import Program
 from codemod.layout.record import record
 from codemod.layout.size import Size
 
@@ -140,10 +141,11 @@ class Method:
 
 @record(frozen=True, slots=True)
 class Function:
-    """A function of this file; `owner` is the class it is looked up on, `bound` its `self`."""
+    """A function of the user's; `program` is the file that defines it, `bound` its `self`."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     qualified_name: str
+    program: Program = field(compare=False)
     bound: Value | None = None
     closure: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
 
@@ -153,10 +155,11 @@ class Function:
 
 @record(frozen=True, slots=True)
 class Class:
-    """A class of this file."""
+    """A class of the user's; `program` is the file that defines it."""
 
     node: ast.ClassDef
     qualified_name: str
+    program: Program = field(compare=False)
 
     def __hash__(self) -> int:
         return id(self.node)
@@ -164,7 +167,7 @@ class Class:
 
 @record(frozen=True, slots=True)
 class Instance:
-    """An object of a class of this file, or `self`; instances of one label are the same object."""
+    """An object of a class of the user's, or `self`; instances of one label are the same object."""
 
     of: Class
     label: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from codemod.layout.analyse import analyse
+from codemod.layout.project import Project
 from codemod.layout.verdict import Ruling, rule_on
 from codemod.result import FileError
 from codemod.sources.source import Source, decode
@@ -25,7 +26,7 @@ def syntax_of(text: str) -> Syntax:
 
 def rulings(text: str) -> dict[int, Ruling]:
     """By line of the `view` token."""
-    calls = [call for call in analyse(syntax_of(text)) if call.operation in ("view", "view_as")]
+    calls = [call for call in analyse(syntax_of(text), Project(".")) if call.operation in ("view", "view_as")]
     return {call.span.line: rule_on(call) for call in calls}
 
 

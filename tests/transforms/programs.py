@@ -10,6 +10,7 @@ import codemod.transforms
 from codemod.edit.apply import Edited, apply
 from codemod.finding import Action, Finding
 from codemod.layout.analyse import analyse
+from codemod.layout.project import Project
 from codemod.result import FileError
 from codemod.settings import Settings
 from codemod.sources.source import Source, decode
@@ -35,7 +36,7 @@ def run(text: str, transform: str, settings: Settings | None = None) -> Edited:
     rule = transforms()[transform]
     decided = [
         (finding, call.node)
-        for call in analyse(syntax)
+        for call in analyse(syntax, Project("."))
         if call.operation in rule.operations and (finding := rule.decide(call, settings or Settings())) is not None
     ]
     return apply(syntax, decided, {transform: rule})

@@ -17,6 +17,7 @@ from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.layout import Dim, Layout, World
 from codemod.layout.ops.rule import rules
 from codemod.layout.program import survey
+from codemod.layout.project import Project
 from codemod.layout.size import ONE, Answer, Size
 from codemod.layout.state import State
 from codemod.layout.value import Choice, Mapping, Several, Tensor, Value
@@ -68,7 +69,7 @@ def abstract(tensor: torch.Tensor) -> Tensor:
 def value_of(example: str, given: dict[str, torch.Tensor]) -> Value:
     tree = ast.parse(f"{IMPORTS}{example}\n")
     program = survey(tree)
-    interpreter = FileInterpreter(program)
+    interpreter = FileInterpreter(program, Project("."))
     state = State({name: abstract(tensor) for name, tensor in given.items()})
     frame = Frame(program, interpreter.notebook, interpreter, state, "t:", "t")
     statement = tree.body[-1]

@@ -1,0 +1,126 @@
+"""The user's other files, read where an import leads to them.
+
+All files that one analysis sees share one numbering of lines: those of the file itself count from 1, those of another
+from a million, two millions, and so on, so that a line says which file it is in.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+
+from codemod.layout.program import Program, survey
+from codemod.result import FileError
+from codemod.sources.package import package_of
+from codemod.sources.source import read
+from codemod.syntax.parse import parse
+
+LINES = 1_000_000
+"""More than any file has."""
+KEPT_AT_MOST = 48
+"""Files that a process keeps in memory for the next ones that import them."""
+LARGEST = 1_000_000
+"""Bytes; a file beyond is not followed into."""
+HOPS = 6
+"""Imports of imports are followed this far."""
+_numbers = itertools.count(1)
+
+
+@dataclass(slots=True)
+class Project:
+    """What can be imported by the files in a folder: beside their packages, and in the folders above within `root`."""
+
+    root: str
+    read: dict[str, str] = field(default_factory=dict)
+    """Digests of the files that the analysis depends on, by path; empty for those that it would read if they could
+    be."""
+    _programs: dict[str, Program | None] = field(default_factory=dict)
+    _tops: dict[str, Sequence[str]] = field(default_factory=dict)
+
+    def definition(self, name: str, importer: str, hops: int = HOPS) -> tuple[Program, str] | None:
+        """The file that defines what is imported under this name by the file `importer`, and its name there."""
+        if hops == 0 or name.startswith("."):
+            return None
+        for folder in self._folders(importer):
+            found = self._find(folder, name.split("."))
+            if found is not None:
+                return self._defined(*found, hops)
+        return None
+
+    def may_define(self, name: str, importer: str) -> bool:
+        """Is there a file or folder by the first part of the name?"""
+        head = name.partition(".")[0]
+        return any(self._module(folder, head) is not None for folder in self._folders(importer))
+
+    def place(self, line: int) -> tuple[str | None, int]:
+        """The path, None for the file itself, and the line in it."""
+        number, line = divmod(line, LINES)
+        return next((p.path for p in self._programs.values() if p and p.number == number), None), line
+
+    def _defined(self, program: Program, name: str, hops: int) -> tuple[Program, str] | None:
+        if name in program.functions or name in program.classes or name in program.constants:
+            return program, name
+        if name in program.imports:
+            return self.definition(program.imports[name], program.path, hops - 1)
+        found = (self.definition(f"{star}.{name}", program.path, hops - 1) for star in program.stars)
+        return next((definition for definition in found if definition is not None), None)
+
+    def _find(self, folder: str, parts: list[str]) -> tuple[Program, str] | None:
+        """The module that all parts but the last lead to, and the last."""
+        file = None
+        for part in parts[:-1]:
+            file = self._module(folder, part)
+            folder = os.path.join(folder, part)
+            if file is None:
+                return None
+        program = self._program(file) if file else None
+        return (program, parts[-1]) if program is not None else None
+
+    def _module(self, folder: str, name: str) -> str | None:
+        """The file of a module or package; empty for a folder without one."""
+        package = os.path.join(folder, name)
+        for file in (os.path.join(package, "__init__.py"), f"{package}.py"):
+            if file in self._programs or os.path.isfile(file):
+                return file
+            self.read.setdefault(file, "")
+        return "" if os.path.isdir(package) else None
+
+    def _program(self, file: str) -> Program | None:
+        if file not in self._programs:
+            status = os.stat(file)
+            self._programs[file], self.read[file] = _load(file, status.st_mtime_ns, status.st_size)
+        return self._programs[file]
+
+    def _folders(self, importer: str) -> Sequence[str]:
+        """Where absolute imports begin: the folder that holds the package or the script, and those above it."""
+        if importer not in self._tops:
+            top, _ = package_of(importer)
+            root, above = os.path.abspath(self.root), os.path.abspath(top)
+            folders = ["" if top == "." else top]
+            while above != root and above.startswith(root + os.sep):
+                above = os.path.dirname(above)
+                folders.append(above if os.path.isabs(top) else os.path.relpath(above))
+            self._tops[importer] = [*folders, *(os.path.join(folder, "src") for folder in folders[1:])]
+        return self._tops[importer]
+
+
+@lru_cache(maxsize=KEPT_AT_MOST)
+def _load(file: str, changed: int, size: int) -> tuple[Program | None, str]:
+    """What the file defines, and its digest; nothing where it cannot be read as Python."""
+    source = read(file)
+    if isinstance(source, FileError):
+        return None, ""
+    digest = sha256(source.raw).hexdigest()
+    syntax = parse(source) if size <= LARGEST else None
+    if syntax is None or isinstance(syntax, FileError):
+        return None, digest
+    number = next(_numbers)
+    ast.increment_lineno(syntax.tree, number * LINES)
+    program = survey(syntax.tree, file, number)
+    program.dissolve()
+    return program, digest
