@@ -1,9 +1,8 @@
-"""Results of earlier runs, by everything they depend on: this tool, the settings, the file, its helper, what it imports."""
+"""Results of earlier runs, by all they depend on: this tool, the settings, the file, its helper, what it imports."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 import secrets
 import sys
@@ -95,7 +94,7 @@ def _helper(path: str) -> tuple[str, int, int]:
 def _digest(path: str) -> str:
     """Of the file as it is now; empty where it cannot be read."""
     try:
-        status = os.stat(path)
+        status = Path(path).stat()
         return _digest_of(path, status.st_mtime_ns, status.st_size)
     except OSError:
         return ""

@@ -31,8 +31,8 @@ def helper_for(path: str) -> Helper:
     `src/pkg/sub/net.py` -> `src/pkg/_chunked_bmm.py`, module `pkg._chunked_bmm`; `train.py` -> `_chunked_bmm`.
     """
     folder, packages = package_of(path)
-    place = os.path.normpath(os.path.join(folder, *packages[:1], f"{_NAME}.py"))
-    return Helper(place, ".".join((*packages[:1], _NAME)))
+    place = folder.joinpath(*packages[:1], f"{_NAME}.py").absolute()
+    return Helper(str(place) if Path(path).is_absolute() else os.path.relpath(place), ".".join((*packages[:1], _NAME)))
 
 
 def helper_change(helper: Helper) -> FileChange | FileError | None:

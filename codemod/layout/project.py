@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 
 from codemod.layout.program import Program, survey
 from codemod.result import FileError
@@ -40,7 +41,8 @@ class Project:
     """Digests of the files that the analysis depends on, by path; empty for those that it would read if they could
     be."""
     _programs: dict[str, Program | None] = field(default_factory=dict)
-    _tops: dict[str, Sequence[str]] = field(default_factory=dict)
+    _modules: dict[Path, str | None] = field(default_factory=dict)
+    _tops: dict[str, Sequence[Path]] = field(default_factory=dict)
 
     def definition(self, name: str, importer: str, hops: int = HOPS) -> tuple[Program, str] | None:
         """The file that defines what is imported under this name by the file `importer`, and its name there."""
@@ -70,42 +72,46 @@ class Project:
         found = (self.definition(f"{star}.{name}", program.path, hops - 1) for star in program.stars)
         return next((definition for definition in found if definition is not None), None)
 
-    def _find(self, folder: str, parts: list[str]) -> tuple[Program, str] | None:
+    def _find(self, folder: Path, parts: list[str]) -> tuple[Program, str] | None:
         """The module that all parts but the last lead to, and the last."""
         file = None
         for part in parts[:-1]:
             file = self._module(folder, part)
-            folder = os.path.join(folder, part)
+            folder = folder / part
             if file is None:
                 return None
         program = self._program(file) if file else None
         return (program, parts[-1]) if program is not None else None
 
-    def _module(self, folder: str, name: str) -> str | None:
+    def _module(self, folder: Path, name: str) -> str | None:
         """The file of a module or package; empty for a folder without one."""
-        package = os.path.join(folder, name)
-        for file in (os.path.join(package, "__init__.py"), f"{package}.py"):
-            if file in self._programs or os.path.isfile(file):
-                return file
-            self.read.setdefault(file, "")
-        return "" if os.path.isdir(package) else None
+        package = folder / name
+        if package not in self._modules:
+            self._modules[package] = self._look_for(package)
+        return self._modules[package]
+
+    def _look_for(self, package: Path) -> str | None:
+        for file in (package / "__init__.py", package.with_name(f"{package.name}.py")):
+            if file.is_file():
+                return str(file)
+            self.read[str(file)] = ""
+        return "" if package.is_dir() else None
 
     def _program(self, file: str) -> Program | None:
         if file not in self._programs:
-            status = os.stat(file)
+            status = Path(file).stat()
             self._programs[file], self.read[file] = _load(file, status.st_mtime_ns, status.st_size)
         return self._programs[file]
 
-    def _folders(self, importer: str) -> Sequence[str]:
+    def _folders(self, importer: str) -> Sequence[Path]:
         """Where absolute imports begin: the folder that holds the package or the script, and those above it."""
         if importer not in self._tops:
             top, _ = package_of(importer)
-            root, above = os.path.abspath(self.root), os.path.abspath(top)
-            folders = ["" if top == "." else top]
-            while above != root and above.startswith(root + os.sep):
-                above = os.path.dirname(above)
-                folders.append(above if os.path.isabs(top) else os.path.relpath(above))
-            self._tops[importer] = [*folders, *(os.path.join(folder, "src") for folder in folders[1:])]
+            root = Path(self.root).absolute()
+            above = [folder for folder in top.absolute().parents if folder.is_relative_to(root)]
+            if not top.is_absolute():
+                above = [Path(os.path.relpath(folder)) for folder in above]
+            self._tops[importer] = [top, *above, *(folder / "src" for folder in above)]
         return self._tops[importer]
 
 

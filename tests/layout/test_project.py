@@ -106,7 +106,8 @@ def test_methods_and_attributes_of_a_base_in_another_file_are_inherited() -> Non
     package("pkg")
     write(
         pkg__base=f"{IMPORTS}\n\nclass Base(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.table = nn.Parameter(torch.zeros(3, 4))\n\n    def turned(self):\n        return self.table.t()\n",
+        "        self.table = nn.Parameter(torch.zeros(3, 4))\n\n"
+        "    def turned(self):\n        return self.table.t()\n",
         pkg__net=f"{IMPORTS}from .base import Base\n\n\nclass Net(Base):\n    def flat(self):\n"
         "        return self.turned().view(-1)\n",
     )
@@ -120,7 +121,7 @@ def test_a_write_in_another_file_reaches_the_storage() -> None:
     )
     finding = the_view("train.py")
     assert finding.verdict.value == "written-through"
-    assert [(reason.path, reason.line) for reason in finding.reasons][0] == ("fill.py", 2)
+    assert (finding.reasons[0].path, finding.reasons[0].line) == ("fill.py", 2)
 
 
 def test_reasons_name_the_file_that_they_are_in() -> None:
@@ -156,7 +157,8 @@ def test_a_function_given_as_an_attribute_keeps_the_imports_of_its_own_file() ->
         pkg__a__ops=TURNED,
         pkg__b__ops="def turned(x):\n    return x.clone()\n",
         pkg__a__base="from .ops import turned\n\n\nclass Base:\n    def __init__(self):\n        self.act = turned\n",
-        pkg__b__net="from ..a.base import Base\nfrom .ops import turned\n\n\nclass Net(Base):\n    def forward(self, x):\n"
+        pkg__b__net="from ..a.base import Base\nfrom .ops import turned\n\n\n"
+        "class Net(Base):\n    def forward(self, x):\n"
         "        b, h, t, d = x.shape\n        return self.act(x).view(b, t, h * d)\n",
     )
     package("pkg")
