@@ -1,0 +1,216 @@
+"""Frames as Python, pytest, IPython, rich and TorchScript print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from codemod.evidence.failure import Frame
+
+_PYTHON = re.compile(
+    r'(?P<indent>\s*)File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>[^,]*[^,\s]))?\s*$'
+)
+_CARETS = re.compile(r"\s*[~^]*[~^][~^]*\s*$")
+_REPEATED = re.compile(r"\s*\[Previous line repeated \d+ more times?\]")
+_ELIDED = re.compile(r"\s*\.\.\.<\d+ lines?>\.\.\.\s*$")
+_CELL = re.compile(
+    r"(?P<path>(?:Cell |Input )In ?\[\d+\]),(?: in <cell)? line:? (?P<line>\d+)(?:>.*|, in (?P<function>[\w.<>]+).*)?$"
+    r"|(?P<old>Input In ?\[\d+\]), in (?P<name>[\w.<>]+)\(.*$"
+)
+_IPYTHON = re.compile(r"(?:File )?(?P<path>\S[^(]*?):(?P<line>\d+), in (?P<function>[\w.<>]+)(?:\(.*)?$")
+_OLD_IPYTHON = re.compile(r"(?P<path><ipython-input-[\w-]+>|\S[^()]*\.py) in (?P<function>[\w.<>]+)(?:\(.*\))?\s*$")
+_IPYTHON_ARROW = re.compile(r"\s*-+>\s*(?P<line>\d+)(?: (?P<text>.*))?$")
+_IPYTHON_CONTEXT = re.compile(r"\s*(?:\d+\b.*|\(\.\.\.\)|\.\.\.)$|\s*$")
+_RICH = re.compile(r"\s*(?P<path>\S.*?):(?P<line>\d+) in (?P<function>[\w.<>]+)\s*$")
+_RICH_ARROW = re.compile(r"\s*[❱>] +(?P<line>\d+)(?: [│|\s]*(?P<text>.*))?$")
+_PYTEST_SHORT = re.compile(r"(?P<path>\S.*?\.\w+):(?P<line>\d+): in (?P<function>[\w.<>]+)\s*$")
+_PYTEST_LONG = re.compile(r"(?P<path>\S.*?\.\w+):(?P<line>\d+):\s*(?P<error>(?:\w+\.)*\w+)?\s*$")
+_PYTEST_CODE = re.compile(r">(?P<text>\s.*)$")
+_DEF = re.compile(r"\s*(?:async\s+)?def (\w+)\(")
+_SEPARATOR = re.compile(r"(?:_ ){5,}|_{3,} .* _{3,}|={5,}|-{5,}")
+_SCRIPT_MARK = re.compile(r"(?P<before>\s*)(?P<marks>~+)\s*<--- HERE")
+_FAR = 200
+"""Lines that are looked through for the marked one of a frame."""
+
+Found = tuple[Frame, int]
+"""A frame and the index of the line behind it."""
+
+
+def frame_at(lines: Sequence[str], index: int) -> Found | None:
+    """The frame that begins (with pytest's long form: ends) at `lines[index]`."""
+    line = lines[index]
+    if 'File "' in line:
+        return _python(lines, index)
+    if "Cell In" in line or "Input In" in line or ", in " in line or "<ipython-input" in line:
+        return _ipython(lines, index)
+    if ": in " in line:
+        return _pytest_short(lines, index)
+    if " in " in line:
+        return _rich(lines, index) or _ipython(lines, index)
+    if ".py:" in line:
+        return _pytest_long(lines, index)
+    return None
+
+
+def is_pytest_end(line: str) -> bool:
+    """Whether the line names place and error, `x.py:6: RuntimeError`, as pytest ends a traceback."""
+    match = _PYTEST_LONG.match(line)
+    return match is not None and bool(match["error"])
+
+
+def _python(lines: Sequence[str], index: int) -> Found | None:
+    head = _PYTHON.match(lines[index])
+    if head is None:
+        return None
+    function = head["function"] or ""
+    if (script := _script(lines, index, head)) is not None:
+        return script
+    indent, behind = len(head["indent"]), index + 1
+    source = _source(lines, behind, indent)
+    if source is None:
+        return Frame(head["path"], int(head["line"]), function), behind
+    behind += 1
+    marks = lines[behind] if behind < len(lines) and _CARETS.match(lines[behind]) else ""
+    frame = _marked(Frame(head["path"], int(head["line"]), function), source, marks)
+    return frame, _behind(lines, behind, indent)
+
+
+def _source(lines: Sequence[str], index: int, indent: int) -> str | None:
+    """The source line printed under a frame whose head has `indent` blanks."""
+    line = lines[index] if index < len(lines) else ""
+    if not line.strip() or _PYTHON.match(line) or _CARETS.match(line) or _REPEATED.match(line):
+        return None
+    return line if not indent or _indent(line) > indent else None
+
+
+def _behind(lines: Sequence[str], index: int, indent: int) -> int:
+    """Past carets and the further lines that Python 3.13 prints of a statement."""
+    while index < len(lines) and (_CARETS.match(lines[index]) or _REPEATED.match(lines[index])):
+        index += 1
+        further = index
+        while further < len(lines) and indent and _indent(lines[further]) > indent and lines[further].strip():
+            further += 1
+        index = further
+    if index < len(lines) and _ELIDED.match(lines[index]):
+        while index < len(lines) and lines[index].strip() and _indent(lines[index]) > indent:
+            index += 1
+    return index
+
+
+def _script(lines: Sequence[str], index: int, head: re.Match[str]) -> Found | None:
+    """TorchScript prints lines around the failing one and marks it from below."""
+    for place in range(index + 2, min(index + 14, len(lines))):
+        if mark := _SCRIPT_MARK.match(lines[place]):
+            marks = mark["before"] + mark["marks"]
+            frame = Frame(head["path"], int(head["line"]), head["function"] or "")
+            return _marked(frame, lines[place - 1], marks), place + 1
+        if 'File "' in lines[place]:
+            break
+    return None
+
+
+def _marked(frame: Frame, source: str, marks: str) -> Frame:
+    text = source.strip()
+    column, end = None, None
+    if marks.strip():
+        column = _indent(marks) - _indent(source) + 1
+        end = min(len(marks.rstrip()) - _indent(source), len(text)) + 1
+        if not 0 < column < end:
+            column = end = None
+    return Frame(frame.path, frame.line, frame.function, text, column, end)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _ipython(lines: Sequence[str], index: int) -> Found | None:
+    line = lines[index].strip()
+    head = _CELL.match(line) or _IPYTHON.match(line) or _OLD_IPYTHON.match(line)
+    if head is None:
+        return None
+    for place in range(index + 1, min(index + 1 + _FAR, len(lines))):
+        if arrow := _IPYTHON_ARROW.match(lines[place]):
+            return _arrow_frame(lines, place, head, arrow)
+        if not _IPYTHON_CONTEXT.match(lines[place]):
+            break
+    if not head.groupdict().get("line") or not line.startswith(("File ", "Cell ", "Input ")):
+        return None
+    path, function = _head(head)
+    return Frame(path, int(head["line"]), function), index + 1
+
+
+def _head(head: re.Match[str]) -> tuple[str, str]:
+    """(path, function) of an IPython or rich head."""
+    groups = head.groupdict()
+    path = groups.get("path") or groups.get("old") or ""
+    return path.strip(), groups.get("function") or groups.get("name") or ""
+
+
+def _rich(lines: Sequence[str], index: int) -> Found | None:
+    head = _RICH.match(lines[index])
+    if head is None:
+        return None
+    for place in range(index + 1, min(index + 40, len(lines))):
+        if arrow := _RICH_ARROW.match(lines[place]):
+            return _arrow_frame(lines, place, head, arrow, _folded(lines, index))
+        if _RICH.match(lines[place]):
+            break
+    return None
+
+
+def _folded(lines: Sequence[str], index: int) -> str:
+    """The first part of a path that rich broke at the border of its box."""
+    before = lines[index - 1].strip() if index else ""
+    return (
+        before
+        if re.match(r"(?:[/~]|[A-Za-z]:\\)\S*$", before) and not lines[index].strip().startswith(("/", "~"))
+        else ""
+    )
+
+
+def _arrow_frame(
+    lines: Sequence[str], place: int, head: re.Match[str], arrow: re.Match[str], folded: str = ""
+) -> Found:
+    source = " " * arrow.start("text") + (arrow["text"] or "")
+    behind = place + 1
+    marks = lines[behind] if behind < len(lines) and lines[behind].strip() and _CARETS.match(lines[behind]) else ""
+    path, function = _head(head)
+    frame = _marked(Frame(folded + path, int(arrow["line"]), function), source, marks)
+    return frame, behind + bool(marks)
+
+
+def _pytest_short(lines: Sequence[str], index: int) -> Found | None:
+    head = _PYTEST_SHORT.match(lines[index])
+    if head is None:
+        return None
+    frame = Frame(head["path"], int(head["line"]), head["function"])
+    source = _source(lines, index + 1, 1)
+    if source is None:
+        return frame, index + 1
+    marks = lines[index + 2] if index + 2 < len(lines) and _CARETS.match(lines[index + 2]) else ""
+    return _marked(frame, source, marks), index + 2 + bool(marks)
+
+
+def _pytest_long(lines: Sequence[str], index: int) -> Found | None:
+    """pytest's long form has the place below the code: the marked line is looked for upwards."""
+    head = _PYTEST_LONG.match(lines[index])
+    if head is None:
+        return None
+    for place in range(index - 1, max(index - _FAR, -1), -1):
+        if code := _PYTEST_CODE.match(lines[place]):
+            marks = lines[place + 1] if _CARETS.match(lines[place + 1]) and lines[place + 1].strip() else ""
+            frame = Frame(head["path"], int(head["line"]), _function_above(lines, place))
+            return _marked(frame, f" {code['text']}", marks), index + 1
+        if _SEPARATOR.match(lines[place]) or _PYTEST_LONG.match(lines[place]):
+            break
+    return None
+
+
+def _function_above(lines: Sequence[str], place: int) -> str:
+    for above in range(place - 1, max(place - _FAR, -1), -1):
+        if match := _DEF.match(lines[above]):
+            return match[1]
+        if _SEPARATOR.match(lines[above]):
+            break
+    return ""

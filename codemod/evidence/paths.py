@@ -1,0 +1,66 @@
+"""Paths as logs print them: whose code they hold, and which given file they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_GENERATED = re.compile(
+    r"torchinductor_[^/]*/|/torchinductor/|^<eval_with_key>|/codecache/|^<fx_generated|torch_compile_debug/"
+)
+_INSTALLED = re.compile(
+    r"/(?:site|dist)-packages/|/lib/python3(?:\.\d+)?/|/python3\d+/lib/|^<(?!ipython-input)", re.IGNORECASE
+)
+_CELL = re.compile(r"(?:Cell |Input )In ?\[\d+\]$|^<ipython-input-|/ipykernel_\d+/\d+\.py$")
+
+
+def is_generated(path: str) -> bool:
+    """Code that Inductor or fx wrote."""
+    return bool(_GENERATED.search(path.replace("\\", "/")))
+
+
+def is_foreign(path: str) -> bool:
+    """Not the user's: installed, part of Python, generated, or in no file."""
+    slashed = path.replace("\\", "/")
+    return bool(_GENERATED.search(slashed) or _INSTALLED.search(slashed))
+
+
+def is_cell(path: str) -> bool:
+    """A cell of a notebook: its lines count within the cell."""
+    return bool(_CELL.search(path.replace("\\", "/")))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The given files that a printed path can name: one, or several that share as long a tail with it, or none."""
+
+    paths: tuple[str, ...]
+
+
+def match_path(printed: str, given: Sequence[str]) -> Match:
+    """Those of `given` that share the longest tail of components with `printed`; before others those it ends in."""
+    own = _components(printed)
+    ranks = {path: _rank(own, _components(path)) for path in given}
+    best = max(ranks.values(), default=(0, False))
+    return Match(tuple(path for path, rank in ranks.items() if best[0] and rank == best))
+
+
+def _rank(printed: tuple[str, ...], given: tuple[str, ...]) -> tuple[int, bool]:
+    shared = _shared(printed, given)
+    return shared, shared == len(given)
+
+
+def _components(path: str) -> tuple[str, ...]:
+    """The parts of a path, last first, without `.`, `~` and empty ones."""
+    parts = path.replace("\\", "/").split("/")
+    return tuple(part for part in reversed(parts) if part not in ("", ".", "~"))
+
+
+def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> int:
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

@@ -1,0 +1,196 @@
+"""Which calls a frame can stand for."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from codemod.evidence.candidates import candidates
+from codemod.evidence.failure import Details, Failure, Frame, Kind, Sizes, Stage
+from codemod.evidence.locate import find_site
+
+
+def found(
+    text: str,
+    frame: Frame,
+    kind: Kind = Kind.VIEW_REFUSED,
+    target: Sizes | None = None,
+    is_apart: bool = False,
+    stage: Stage = Stage.EAGER,
+    operation: str = "",
+    constants: tuple[tuple[str, int], ...] = (),
+) -> list[str]:
+    """The calls that may be meant."""
+    told = Details(target=target, operation=operation, constants=constants)
+    failure = Failure(kind, "RuntimeError: it", (frame,), stage, told, is_apart)
+    calls = candidates(ast.parse(text), text, frame, failure)
+    return [ast.unparse(call) for call in calls]
+
+
+def at(
+    line: int, text: str | None = None, column: int | None = None, end: int | None = None, function: str = "f"
+) -> Frame:
+    return Frame("m.py", line, function, text, column, end)
+
+
+def test_a_line_that_is_gone_names_nothing() -> None:
+    assert found("y = x.view(-1)\n", at(1, "y = x.reshape(-1)")) == []
+
+
+def test_a_line_that_stands_twice_elsewhere_names_nothing() -> None:
+    text = "def a(x):\n    return x.view(-1)\n\n\ndef b(x):\n    return x.view(-1)\n"
+    assert found(text, at(40, "return x.view(-1)", function="c")) == []
+
+
+def test_carets_on_another_call_name_nothing() -> None:
+    assert found("y = fc(x.view(-1))\n", at(1, "y = fc(x.view(-1)) ", 5, 19)) == []
+    assert found("y = fc(x.view(-1)) + 1\n", at(1, "y = fc(x.view(-1)) + 1", 5, 19)) == []
+
+
+def test_a_sum_of_views_that_is_marked_names_nothing() -> None:
+    assert found("z = (x.view(-1) + y.view(-1)) * 2\n", at(1, "z = (x.view(-1) + y.view(-1)) * 2", 6, 29)) == []
+
+
+def test_other_ops_of_the_line_are_not_meant() -> None:
+    assert found("y = x.reshape(-1).flatten()\n", at(1)) == []
+    assert found("y = x.view(torch.int8)\n", at(1)) == []
+    assert found("y = x.view(2)\n", at(1), Kind.OTHER) == []
+
+
+def test_a_moved_line_is_found_by_its_text() -> None:
+    text = "\n\ndef f(x):\n    a = x.view(-1)\n    return a\n\n\ndef g(x):\n    a = x.view(-1)\n    return a\n"
+    assert found(text, at(2, "a = x.view(-1)", function="f")) == ["x.view(-1)"]
+    assert found(text, at(2, "a = x.view(-1)", function="h")) == []
+
+
+def test_a_line_whose_blanks_differ_is_the_same() -> None:
+    assert found("y  =  x.view( -1 )\n", at(1, "y = x.view( -1 )")) == ["x.view(-1)"]
+
+
+def test_a_line_that_was_cut_off_is_the_same() -> None:
+    text = f"y = f(x.view(-1), {'a' * 60})\n"
+    assert found(text, at(1, text[:20])) == ["x.view(-1)"]
+    assert found(text, at(2, text[:50])) == ["x.view(-1)"]
+    assert found(text, at(2, text[:20])) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "calls"),
+    [
+        ((32, 10), ["x.view(n, 10)", "x.view(*s)", "x.view(s)"]),
+        ((64, 10), ["x.view(64, -1)", "x.view(n, 10)", "x.view(*s)", "x.view(s)"][1:]),
+        ((64, -1), ["x.view(64, -1)", "x.view(*s)", "x.view(s)"]),
+        ((2, 3, 4), ["x.view(2, 3, 4)", "x.view(*s)", "x.view(s)"]),
+        ((None, 10), ["x.view(n, 10)", "x.view(*s)", "x.view(s)"]),
+    ],
+)
+def test_the_message_must_fit_the_arguments(target: Sizes, calls: list[str]) -> None:
+    text = "x.view(64, -1), x.view(n, 10), x.view(*s), x.view(s), x.view(2, 3, 4)\n"
+    assert sorted(found(text, at(1), Kind.SHAPE_INVALID, target)) == sorted(calls)
+
+
+def test_an_inferred_target_fits_a_minus_one() -> None:
+    assert found("x.view(2, -1), x.view(3, -1)\n", at(1), target=(2, 12)) == ["x.view(2, -1)"]
+
+
+def test_sizes_in_a_list_a_keyword_or_behind_the_tensor_are_read() -> None:
+    text = "x.view([2, 3]), x.view(size=(2, 4)), torch.Tensor.view(x, 2, 5), torch.reshape(x, (2, 6))\n"
+    for last, call in ((3, "x.view([2, 3])"), (4, "x.view(size=(2, 4))"), (5, "torch.Tensor.view(x, 2, 5)")):
+        assert found(text, at(1), Kind.SHAPE_INVALID, (2, last)) == [call]
+    assert found(text, at(1), Kind.SHAPE_INVALID, (2, 6)) == ["torch.reshape(x, (2, 6))"]
+
+
+def test_carets_pick_one_of_two() -> None:
+    text = "z = x.view(-1) + y.view(-1)\n"
+    assert found(text, at(1, text.strip(), 5, 15)) == ["x.view(-1)"]
+    assert found(text, at(1, text.strip(), 18, 28)) == ["y.view(-1)"]
+
+
+def test_carets_pick_the_inner_call_of_a_chain() -> None:
+    text = "z = x.view(2, 3).view(-1)\n"
+    assert found(text, at(1, text.strip(), 5, 17)) == ["x.view(2, 3)"]
+    assert found(text, at(1, text.strip(), 5, 26)) == ["x.view(2, 3).view(-1)"]
+
+
+def test_columns_count_characters() -> None:
+    text = 'é = "ünï"; z = x.view(-1) + y.view(-1)\n'
+    assert found(text, at(1, text.strip(), 16, 26)) == ["x.view(-1)"]
+
+
+def test_dynamo_marks_the_rest_of_the_line() -> None:
+    text = "def f(x):\n    return x.view(-1) * 2\n"
+    assert found(text, at(2, "return x.view(-1) * 2", 8, 22), is_apart=True) == ["x.view(-1)"]
+    two = "def f(x):\n    return x.view(2, 3).view(-1)\n"
+    assert len(found(two, at(2, "return x.view(2, 3).view(-1)", 8, 29), is_apart=True)) == 2
+
+
+def test_a_call_over_several_lines_is_found_from_each_line_that_pythons_print() -> None:
+    text = "y = (\n    x.mT\n    .view(\n        2,\n        -1,\n    )\n)\n"
+    for line in (2, 3):
+        assert found(text, at(line)) == ["x.mT.view(2, -1)"]
+    assert found(text, at(1)) == ["x.mT.view(2, -1)"]
+    assert found(text, at(3, ".view(", 2, 7)) == ["x.mT.view(2, -1)"]
+
+
+def test_a_python_that_prints_carets_prints_the_line_of_the_name() -> None:
+    text = "y = x.view(\n    2, -1\n).view(-1)\n"
+    assert len(found(text, at(1, "y = x.view("))) == 2
+    frame = at(1, "y = x.view(")
+    failure = Failure(Kind.VIEW_REFUSED, "", (at(9, "g(x) + 1", 1, 5), frame))
+    assert [ast.unparse(call) for call in candidates(ast.parse(text), text, frame, failure)] == ["x.view(2, -1)"]
+
+
+def test_a_compiled_function_names_the_line_of_its_def() -> None:
+    text = "def f(a, b):\n    c = b.mT\n    return torch.bmm(a, c)\n\n\ndef g(a):\n    return torch.bmm(a, a)\n"
+    assert found(text, at(1, "def f(a, b):"), Kind.BATCH_TOO_LARGE, stage=Stage.INDUCTOR) == ["torch.bmm(a, c)"]
+
+
+def test_a_compiled_function_stands_for_those_that_it_calls() -> None:
+    text = "def f(a, b):\n    return g(torch.bmm(a, b))\n\n\ndef g(a):\n    return torch.bmm(a, a)\n"
+    assert len(found(text, at(1, "def f(a, b):"), Kind.BATCH_TOO_LARGE, stage=Stage.INDUCTOR)) == 2
+
+
+def test_a_default_that_fails_is_not_in_the_body() -> None:
+    text = "def f(x, y=z.view(-1)):\n    return x.view(-1)\n"
+    assert found(text, at(1, "def f(x, y=z.view(-1)):")) == ["z.view(-1)"]
+
+
+def test_an_op_that_the_log_names_is_the_one_of_the_call() -> None:
+    text = "def f(x):\n    return x.view(2, -1).unflatten(0, (1, 2))\n"
+    assert found(text, at(2), operation="unflatten") == []
+    assert found(text, at(2), operation="view") == ["x.view(2, -1)"]
+
+
+def test_names_bound_to_an_op_are_known() -> None:
+    assert found("from torch import bmm as b\ny = b(x, x)\n", at(2), Kind.BLAS) == ["b(x, x)"]
+    assert found("f = x.view\ny = f(-1)\n", at(2)) == ["f(-1)"]
+    assert found("y = getattr(x, 'view')(-1)\n", at(1)) == ["getattr(x, 'view')(-1)"]
+
+
+def test_a_lambda_is_its_own_frame() -> None:
+    text = "y = (lambda t: t.view(-1))(x.view(1))\n"
+    assert found(text, at(1, function="<lambda>")) == ["t.view(-1)"]
+    assert found(text, at(1, function="f")) == ["x.view(1)"]
+
+
+def test_a_dtype_view_is_one_of_a_dtype() -> None:
+    failure = Failure(Kind.DTYPE_VIEW, "self.stride(-1) must be 1 to view Long as Char", (at(1),))
+    text = "y = x.view(2, 3) + x.view(dtype=torch.int8)\n"
+    assert [ast.unparse(call) for call in candidates(ast.parse(text), text, at(1), failure)] == [
+        "x.view(dtype=torch.int8)"
+    ]
+
+
+def test_a_specialised_size_is_the_one_call_written_with_it() -> None:
+    text = "def f(z):\n    return z.view(32, -1)\n\n\ndef g(z):\n    return z.view(16, -1)\n\n\nexport(f)\n"
+    assert found(text, at(9), Kind.SPECIALIZED, constants=(("n", 32),)) == ["z.view(32, -1)"]
+    assert found(text, at(9), Kind.SPECIALIZED, constants=(("n", 64),)) == []
+
+
+def test_several_calls_are_listed_and_none_is_chosen() -> None:
+    text = "z = x.view(-1) + y.view(-1)\n"
+    site = find_site(ast.parse(text), text, at(1), Failure(Kind.VIEW_REFUSED, "", (at(1),)))
+    assert site.span is None
+    assert [span.column for span in site.candidates] == [7, 20]
+    assert "2 calls fit" in site.why

@@ -1,0 +1,302 @@
+"""The same real failure in the forms that people save and paste."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codemod.evidence.failure import Kind
+from codemod.evidence.log_text import decode_log, plain_lines
+from codemod.evidence.tracebacks import read_log
+from tests.evidence.real_logs import PROGRAM, found_at, logs_of, marked
+from tests.evidence.test_real_logs import ALL, TRACED
+
+MODEL = """\
+import torch
+
+
+def rows(x):
+    y = x.transpose(1, 2)
+    return y.view(y.shape[0], -1) + x.view(2, -1)
+
+
+def outer(x):
+    return rows(x.relu())
+"""
+TEST = """\
+import pytest
+import torch
+from model import outer
+
+def test_shape() -> None:
+    assert outer(torch.rand(2, 3, 4)).shape == (2, 12)
+"""
+WARNING = """\
+/env/lib/python3.11/site-packages/torch/autograd/graph.py:829: UserWarning: Grad strides do not match bucket view \
+strides. This is not an error, but may impair performance.
+grad.sizes() = [64, 32, 1, 1], strides() = [32, 1, 32, 32]
+bucket_view.sizes() = [64, 32, 1, 1], strides() = [32, 1, 1, 1] (Triggered internally at reducer.cpp:334.)
+  return Variable._execution_engine.run_backward(  # Calls into the C++ engine
+epoch 0: loss 1.1842
+"""
+
+
+def log(name: str) -> str:
+    return logs_of(*ALL)[name]
+
+
+def prefixed(text: str, prefix: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+def sites(text: str) -> list[tuple[int, int] | str]:
+    return [found_at(failure) for failure in read_log(text)]
+
+
+def test_a_warning_about_strides_is_no_failure() -> None:
+    assert read_log(WARNING) == ()
+
+
+def test_an_empty_log_holds_no_failure() -> None:
+    assert read_log("") == ()
+
+
+def test_frames_of_a_warning_are_not_those_of_the_next_failure() -> None:
+    warned = 'x.py:3: UserWarning: slow\n  File "/repo/x.py", line 3, in f\n    g()\nepoch 1\n'
+    assert sites(warned + log("called")) == marked("called")
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[rank0]: ",
+        "[rank1]:",
+        "[default0]:[rank0]: ",
+        "2026-03-01T12:00:00.1234567Z ",
+        "2026-03-01 12:00:00,123 ",
+        "[12:00:00] ",
+        "build\tRun tests\t2026-03-01T12:00:00.1234567Z ",
+        "E1202 19:27:33.328000 17137 torch/_guards.py:375] [0/0] ",
+        "(RayTrainWorker pid=4242) ",
+        "[1,0]<stderr>:",
+        "worker-1  | ",
+        "> ",
+        "        ",
+    ],
+)
+def test_what_stands_before_each_line_goes(prefix: str) -> None:
+    assert sites(prefixed(log("called"), prefix)) == marked("called")
+    assert sites(prefixed(log("worker"), prefix)) == marked("worker")
+
+
+def test_ranks_that_write_in_turn_tell_one_failure() -> None:
+    lines = log("called").splitlines()
+    mixed = "".join(f"[rank0]: {line}\n[rank1]: {line}\n" for line in lines)
+    assert sites(mixed) == marked("called")
+
+
+@pytest.mark.parametrize("name", ["called", "two_on_a_line", "worker", "chained"])
+def test_line_ends_of_windows_and_their_loss(name: str) -> None:
+    assert sites(log(name).replace("\n", "\r\n")) == marked(name)
+    assert sites(json.dumps({"level": "error", "text": log(name)})) == marked(name)
+
+
+def test_lines_glued_to_one_are_taken_apart() -> None:
+    assert sites(" ".join(line.strip() for line in log("called").splitlines())) == marked("called")
+    assert sites(log("called").replace("\n", "                    ")) == marked("called")
+
+
+def test_paths_of_windows_are_mapped() -> None:
+    windows = re.sub(r'File "[^"]*program\.py"', r'File "D:\\\\work space\\\\src\\\\program.py"', log("called"))
+    assert sites(windows) == marked("called")
+
+
+def test_utf_16_and_marks_are_decoded() -> None:
+    for raw in (log("called").encode("utf-16"), b"\xef\xbb\xbf" + log("called").encode(), b"\xff\x00" * 3 + b"x"):
+        decoded = decode_log(raw)
+        assert sites(decoded) in (marked("called"), [])
+
+
+def test_colours_go() -> None:
+    coloured = re.sub(r"(File|line|Error)", "\x1b[1;35m\\1\x1b[0m", log("called"))
+    assert sites(coloured) == marked("called")
+    assert sites(coloured.replace("\x1b", "")) == marked("called")
+
+
+def test_several_failures_come_in_their_order() -> None:
+    text = "epoch 1\n" + log("as_other") + "epoch 2\n" + log("reshaped") + "done\n" + log("as_other")
+    assert sites(text) == marked("as_other") + marked("reshaped")
+
+
+def test_old_pythons_print_no_carets() -> None:
+    bare = "\n".join(line for line in log("called").split("\n") if set(line.strip()) - {"^", "~"} or not line.strip())
+    assert sites(bare) == marked("called")
+
+
+def test_the_carets_of_python_3_13_are_read() -> None:
+    program = "def over(x):\n    return (\n        x.mT\n        .view(2,\n            -1,\n            3)\n"
+    program += "        .view(-1)\n    )\n"
+    text = (
+        'Traceback (most recent call last):\n  File "/repo/src/model.py", line 4, in over\n    .view(2,\n     ~~~~^^^\n'
+        "        -1,\n        ^^^\n    ...<2 lines>...\n        3)\n        ^^\n"
+        "RuntimeError: view size is not compatible with input tensor's size and stride\n"
+    )
+    (failure,) = read_log(text)
+    assert failure.frames[-1].text == ".view(2,"
+    assert found_at(failure, program, "src/model.py") == (4, 10)
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """{form: output} of one program that fails in pytest and under rich."""
+    folder = tmp_path_factory.mktemp("forms")
+    (folder / "model.py").write_text(MODEL)
+    (folder / "test_model.py").write_text(TEST)
+    script = """
+import sys, pytest
+for style in ("long", "short", "native", "auto", "line"):
+    print("@@", style, flush=True)
+    pytest.main(["-p", "no:cacheprovider", "--color", sys.argv[1], "--tb", style, "test_model.py"])
+print("@@", "rich", flush=True)
+import torch, model
+from rich.console import Console
+try:
+    model.outer(torch.rand(2, 3, 4))
+except RuntimeError:
+    Console(width=100, force_terminal=sys.argv[1] == "yes", legacy_windows=False).print_exception(show_locals=True)
+"""
+    outputs: dict[str, str] = {}
+    for colour in ("no", "yes"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, colour],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+        )
+        parts = re.split(r"^@@ (\w+)\n", done.stdout, flags=re.MULTILINE)[1:]
+        outputs |= {f"{form} {colour}": text for form, text in zip(parts[::2], parts[1::2], strict=True)}
+    return outputs
+
+
+@pytest.mark.parametrize("form", ["long no", "long yes", "short no", "short yes", "native no", "auto no", "auto yes"])
+def test_pytest_is_read(forms: Mapping[str, str], form: str) -> None:
+    (failure,) = read_log(forms[form])
+    assert failure.frames[-1].text == "return y.view(y.shape[0], -1) + x.view(2, -1)"
+    if sys.version_info >= (3, 11):
+        assert found_at(failure, MODEL, "src/model.py") == (6, 14)
+
+
+def test_pytest_with_one_line_a_failure_names_no_call(forms: Mapping[str, str]) -> None:
+    (failure,) = read_log(forms["line no"])
+    assert failure.kind is Kind.VIEW_REFUSED
+
+
+@pytest.mark.parametrize("form", ["rich no", "rich yes"])
+def test_rich_boxes_are_read(forms: Mapping[str, str], form: str) -> None:
+    (failure,) = read_log(forms[form])
+    assert failure.frames[-1].line == 6
+    assert failure.frames[-1].function == "rows"
+    assert failure.frames[-1].text == "return y.view(y.shape[0], -1) + x.view(2, -1)"
+    assert failure.frames[-1].path.endswith("model.py")
+
+
+def test_ipython_is_read_with_and_without_colours() -> None:
+    for name in ("ipython_colours.txt", "ipython_plain.txt"):
+        text = (PROGRAM.parent / "logs" / name).read_text(encoding="utf-8")
+        in_module, in_cell, in_function = read_log(text)
+        assert [frame.path for frame in in_module.frames] == ["Cell In[2]", "/repo/model.py", "/repo/model.py"]
+        assert in_module.frames[-1].text == "return y.view(y.shape[0], -1) + x.view(2, -1)"
+        assert in_cell.frames[-1].text == "print(y.view(2, -1), x.view(-1))"
+        assert [frame.function for frame in in_function.frames] == ["", "f"]
+        if "colours" in name:
+            assert found_at(in_module, MODEL, "src/model.py") == (6, 14)
+            cells = "# cell\ny = x.mT\nprint(y.view(2, -1), x.view(-1))\n"
+            assert found_at(in_cell, cells, "src/play.ipynb") == (3, 9)
+
+
+def test_the_cell_of_an_old_ipython_is_read() -> None:
+    text = (
+        "RuntimeError                              Traceback (most recent call last)\n"
+        "<ipython-input-3-8f0a> in <module>()\n----> 1 rows(x)\n\n"
+        "~/src/model.py in rows(x)\n      4 \n      5     y = x.transpose(1, 2)\n"
+        "----> 6     return y.view(2, -1)\n\n"
+        "RuntimeError: view size is not compatible with input tensor's size and stride\n"
+    )
+    assert found_at(read_log(text)[0], MODEL.replace("y.shape[0]", "2").replace(" + x.view(2, -1)", "")) != "x"
+    assert [(frame.path, frame.line) for frame in read_log(text)[0].frames] == [
+        ("<ipython-input-3-8f0a>", 1),
+        ("~/src/model.py", 6),
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    read_log(text)
+
+
+PIECES = [
+    *('File "', '", line 3, in f\n', "Traceback (most recent call last)", "\n", "E   ", "> ", "x.py:3: in f"),
+    *("Cell In[3], line 4", "----> 3 x", "RuntimeError: shape '[3]' is invalid for input of size 4"),
+    *("from user code:\n", "\x1b[31m", "│ ", "╭─ x ─╮", "^^^", "    ", "[rank0]: ", "\\n"),
+    *("Original Traceback (most recent call last)", "During handling of the above exception, another"),
+    *("x.py:3: RuntimeError", "<--- HERE", "❱ 3 x", "/a/x.py:3 in f", "~~~^^", "(((", "shape '["),
+    *("call_method view(*(", "...<2 lines>..."),
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40))
+def test_pieces_of_logs_in_any_order_are_read(pieces: list[str]) -> None:
+    read_log("".join(pieces))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["called", "worker", "chained", "as_complex"]), st.data())
+def test_real_logs_with_holes_are_read(name: str, data: st.DataObject) -> None:
+    text = log(name)
+    start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    for failure in read_log(text[:start] + data.draw(st.text(max_size=9)) + text[end:]):
+        found_at(failure)
+
+
+@pytest.mark.parametrize("name", ["called", "worker"])
+def test_a_long_log_is_read_in_time_that_grows_with_its_length(name: str) -> None:
+    once = ("step 1 loss 0.5 lr 1e-3 view of the data\n" * 200 + log(name)) * 5
+
+    def seconds(text: str) -> float:
+        start = time.process_time()
+        read_log(text)
+        return time.process_time() - start
+
+    assert seconds(once * 16) < 16 * 4 * max(min(seconds(once) for _ in range(3)), 0.005)
+
+
+@pytest.mark.parametrize(
+    "line", ["a" * 300_000, "File " * 60_000, "^ " * 150_000, "[" * 300_000, ": in " * 60_000, "x.py:3" * 50_000]
+)
+def test_one_very_long_line_does_not_hang(line: str) -> None:
+    start = time.process_time()
+    read_log(f"Traceback (most recent call last)\n{line}\n" + line + "view (" + line)
+    assert time.process_time() - start < 5
+
+
+def test_traced_logs_bear_a_prefix() -> None:
+    for name in ("strided", "channels"):
+        assert sites(prefixed(logs_of(*TRACED)[name], "[rank0]: ")) == marked(name)
+
+
+def test_lines_are_numbered_and_streams_told_apart() -> None:
+    lines = plain_lines("a\n[rank0]: b\n[rank1]: c\n")
+    assert [(line.number, line.text) for line in lines] == [(1, "a"), (2, "b"), (3, "c"), (4, "")]
+    assert len({line.stream for line in lines}) == 3
