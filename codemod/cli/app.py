@@ -8,7 +8,7 @@ from io import TextIOWrapper
 import typer
 
 import codemod
-from codemod.cli import rules, run
+from codemod.cli import rules, run, trace
 
 app = typer.Typer(
     name="torch-codemod",
@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("rules")(rules.rules)
+# What follows the script or the module is the program's.
+app.command("trace", context_settings={"allow_interspersed_args": False})(trace.trace)
 
 
 def _version(is_asked: bool) -> None:

@@ -1,0 +1,108 @@
+"""`torch-codemod trace`: run a program, and record what its shape calls meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import typer
+
+from codemod.cli import output as out
+
+if TYPE_CHECKING:
+    from codemod.evidence.recorded import Recordings
+
+
+def trace(
+    command: list[str] = typer.Argument(
+        None, metavar="-- SCRIPT [ARGS]... | -m MODULE [ARGS]...", help="What to run.", show_default=False
+    ),
+    output: Path = typer.Option(Path("evidence.jsonl"), "--output", help="Write the evidence to this file."),
+    python: str = typer.Option(
+        None, "--python", metavar="PY", help="The interpreter.  [default: the active environment's]"
+    ),
+) -> None:
+    """Run a script or a module, and record the sizes, strides and refusals that its shape calls meet.
+
+    The program runs as it would without; the exit code is its own, or 2 where it could not be started.
+    """
+    from codemod.configuration import UsageError
+
+    try:
+        _check_command(command or [], output)
+        interpreter = _interpreter(python)
+    except UsageError as error:
+        raise out.refuse(str(error)) from None
+    raise typer.Exit(_run(command, output, interpreter))
+
+
+def _check_command(command: list[str], output: Path) -> None:
+    """Raise UsageError for what cannot be started, or has nowhere to be written."""
+    from codemod.configuration import UsageError
+
+    if not command or command == ["-m"]:
+        raise UsageError("nothing to run; end with `-- script.py` or `-- -m module`")
+    if command[0].startswith("-") and command[0] != "-m":
+        raise UsageError(f"{command[0]}: neither a script nor -m; begin with one of them after `--`")
+    if command[0] != "-m" and not Path(command[0]).exists():
+        raise UsageError(f"{command[0]}: no such script; check the path")
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        fact = "is a folder" if output.is_dir() else "its folder does not exist"
+        raise UsageError(f"--output {output}: {fact}; check the path")
+
+
+def _interpreter(python: str | None) -> str:
+    from codemod.configuration import UsageError
+    from codemod.guest_process import find_interpreter, has_torch
+
+    interpreter = find_interpreter(python)
+    if interpreter is None:
+        raise UsageError(f"--python {python}: no such interpreter; check the path")
+    if not has_torch(interpreter):
+        raise UsageError(f"{interpreter}: has no torch; name the interpreter of your environment with --python")
+    return interpreter
+
+
+def _run(command: list[str], output: Path, interpreter: str) -> int:
+    """The program's exit code; what its processes recorded is merged into the file."""
+    from codemod.guest_process import run_guest
+
+    with TemporaryDirectory(prefix="torch-codemod-", ignore_cleanup_errors=True) as folder:
+        target = output.absolute()  # the program may change the folder, not we
+        arguments = ["--output", str(Path(folder) / "part"), "--", *command]
+        # The recorder starts the program in its place: what `site` runs is to run once.
+        status = run_guest("record", arguments, interpreter, flags=["-I", "-S"])
+        _merge(sorted(Path(folder).glob("part.*.*")), target, output)
+    return status
+
+
+def _merge(parts: list[Path], target: Path, shown: Path) -> None:
+    from codemod.evidence.recorded import read_recordings, render
+    from codemod.evidence.whole_calls import with_whole_calls
+
+    recordings, errors = read_recordings(parts)
+    out.show_errors(errors)
+    recordings = with_whole_calls(recordings)
+    if not parts:
+        typer.echo("torch-codemod: nothing recorded, the program did not import torch or called none of it", err=True)
+        return
+    header = parts[0].open(encoding="utf-8").readline().strip()
+    target.write_text(render(recordings, header), encoding="utf-8")
+    typer.echo(f"torch-codemod: {_told(recordings)}; written to {shown}", err=True)
+
+
+def _told(recordings: Recordings) -> str:
+    """How many sites, and what is remarkable about them."""
+    sites = recordings.sites
+    refused = sum(site.refused > 0 for site in sites)
+    told = f"{_counted(len(sites), 'site')} recorded, {refused} refused"
+    if recordings.unfinished:
+        told += f", {_counted(recordings.unfinished, 'process', 'processes')} killed"
+    if recordings.errors:
+        told += f", {_counted(recordings.errors, 'call')} that the recorder could not look at"
+    return told
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,139 @@
+"""`torch-codemod trace`, through the console script's application and as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from codemod.cli.app import app
+from codemod.evidence.recorded import read_recordings
+from codemod.guest_process import find_interpreter
+
+PROGRAM = """\
+import sys
+import torch
+
+try:
+    torch.ones(2, 3).t().view(-1)
+except RuntimeError:
+    print(sys.argv[1:], sys.stdin.read())
+sys.exit(7)
+"""
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["trace", *arguments])
+
+
+def trace(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    given = [sys.executable, "-m", "codemod", "trace", "--python", sys.executable, *arguments]
+    return subprocess.run(given, cwd=folder, input=stdin, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_a_program_keeps_its_exit_code_arguments_and_streams(project: Path) -> None:
+    ended = trace(project, "--output", "seen.jsonl", "--", "program.py", "--output", "x", stdin="given")
+    assert (ended.returncode, ended.stdout) == (7, "['--output', 'x'] given\n")
+    assert ended.stderr == "torch-codemod: 1 site recorded, 1 refused; written to seen.jsonl\n"
+    recordings, errors = read_recordings([project / "seen.jsonl"])
+    assert errors == ()
+    (site,) = recordings.sites
+    assert (site.path, site.line, site.operation) == (str((project / "program.py").resolve()), 5, "view")
+    assert site in recordings.of("program.py", site.hash)
+
+
+def test_the_evidence_file_has_this_form(project: Path) -> None:
+    trace(project, "--", "program.py")
+    header, site, end = [json.loads(line) for line in (project / "evidence.jsonl").read_text().splitlines()]
+    assert header["torch-codemod-evidence"] == 1
+    assert set(header) == {"torch-codemod-evidence", "torch", "python"}
+    assert end == {"end": "merged", "errors": 0, "unfinished": 0}
+    if sys.version_info >= (3, 11):
+        assert (site.pop("column"), site.pop("end_column"), site.pop("end_line")) == (5, 34, 5)
+    assert len(site.pop("hash")) == 64
+    assert site == {
+        "path": str((project / "program.py").resolve()),
+        "line": 5,
+        "operation": "view",
+        "calls": 1,
+        "traced": 0,
+        "refused": 1,
+        "would_be_refused": 0,
+        "dtype": 0,
+        "written": 0,
+        "invalid": [],
+        "sizes": [[3], [2]],
+        "examples": [{"sizes": [3, 2], "strides": [1, 3], "target": [-1], "outcome": "refused"}],
+        "batch": None,
+    }
+
+
+def test_a_program_that_kills_itself_ends_as_in_a_shell(project: Path) -> None:
+    (project / "program.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    ended = trace(project, "--", "program.py")
+    assert ended.returncode == 137
+    assert "nothing recorded" in ended.stderr
+    assert not (project / "evidence.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
+    (project / "program.py").write_text(
+        "import signal, sys, time\n"
+        f"signal.signal(signal.{name}, lambda *_: sys.exit(5))\n"
+        "print('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    given = [sys.executable, "-m", "codemod", "trace", "--python", sys.executable, "--", "program.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(given, cwd=project, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.kill(process.pid, getattr(signal, name))
+        assert process.wait(20) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "nothing to run; end with `-- script.py` or `-- -m module`"),
+        (["--", "-m"], "nothing to run; end with `-- script.py` or `-- -m module`"),
+        (["--", "missing.py"], "missing.py: no such script; check the path"),
+        (["--", "-c", "1"], "-c: neither a script nor -m; begin with one of them after `--`"),
+        (["--output", ".", "--", "program.py"], "--output .: is a folder; check the path"),
+        (["--output", "no/x", "--", "program.py"], "--output no/x: its folder does not exist; check the path"),
+        (["--python", "no-python", "--", "program.py"], "--python no-python: no such interpreter; check the path"),
+    ],
+)
+def test_what_cannot_be_started_is_said(project: Path, arguments: list[str], why: str) -> None:
+    result = invoke(*arguments)
+    assert (result.exit_code, result.output) == (2, f"torch-codemod: {why}\n")
+
+
+def test_an_interpreter_without_torch_is_named(project: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "bare"], cwd=project, check=True)
+    bare = str(project / "bare" / "bin" / "python")
+    result = invoke("--python", bare, "--", "program.py")
+    assert result.exit_code == 2
+    assert f"{bare}: has no torch; name the interpreter of your environment with --python" in result.output
+
+
+def test_the_active_environment_is_the_default(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "bare"], cwd=project, check=True)
+    monkeypatch.setenv("VIRTUAL_ENV", str(project / "bare"))
+    assert find_interpreter() == str(project / "bare" / "bin" / "python")
+    monkeypatch.delenv("VIRTUAL_ENV")
+    monkeypatch.setenv("PATH", "")
+    assert find_interpreter() == sys.executable
