@@ -64,11 +64,11 @@ def load(file: Path, known: Sequence[str]) -> Settings:
     return settings
 
 
-def check_names(place: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Raise UsageError for a name that is no transform's."""
+def check_names(place: str, names: Sequence[str], known: Sequence[str], kind: str = "transform") -> None:
+    """Raise UsageError for a name that is none of the `known`; `kind` is what they are names of."""
     for name in names:
         if name not in known:
-            raise UsageError(f"{place}: no transform `{name}`; {_instead(name, known)}")
+            raise UsageError(f"{place}: no {kind} `{name}`; {_instead(name, known)}")
 
 
 def _instead(name: str, known: Sequence[str]) -> str:

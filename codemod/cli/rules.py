@@ -1,4 +1,4 @@
-"""`torch-codemod rules`: what the transforms do, told by their own docstrings and examples."""
+"""`torch-codemod rules`: what the transforms do, told by their own docstrings and examples, and torch's own faults."""
 
 from __future__ import annotations
 
@@ -16,22 +16,62 @@ from codemod.settings import Settings
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from codemod.known_issues import KnownIssue
     from codemod.transform import Example, Transform
 
 _MARKS = {" ": ("    ", ""), "-": ("  - ", "red"), "+": ("  + ", "green")}
 
 
-def rules(name: str = typer.Argument("", help="A transform's name; all are listed without it.")) -> None:
-    """List the transforms, or explain one with its examples."""
+def rules(
+    name: str = typer.Argument("", help="A transform's or a known issue's name; all are listed without it."),
+) -> None:
+    """List the transforms and torch's known issues, or explain one."""
     from codemod.configuration import UsageError, check_names
+    from codemod.known_issues import KNOWN_ISSUES
     from codemod.registry import transforms
 
     known = transforms()
+    issues = {issue.name: issue for issue in KNOWN_ISSUES}
     try:
-        check_names("rules", [name] if name else [], list(known))
+        check_names("rules", [name] if name else [], [*known, *issues])
     except UsageError as error:
         raise out.refuse(str(error)) from None
-    out.show(_explained(known[name]) if name else _listed(known.values()))
+    if not name:
+        out.show(_listed(known.values()))
+        out.show(_known(issues.values()))
+    else:
+        out.show(_explained(known[name]) if name in known else _issue(issues[name]))
+
+
+def _known(issues: Iterable[KnownIssue]) -> Iterator[Text]:
+    """With whether the torch that is installed beside this tool has it."""
+    from rich.text import Text
+
+    from codemod.known_issues import installed_torch
+
+    shown, version = list(issues), installed_torch()
+    width = max(len(issue.name) for issue in shown)
+    yield Text(f"\nKnown issues of torch itself ({f'{version} is here' if version else 'none is here'}):")
+    for issue in shown:
+        yield Text.assemble((f"{issue.name:<{width}}", "bold"), f"  {_state(issue, version)}  {issue.title}")
+
+
+def _state(issue: KnownIssue, version: str | None) -> str:
+    if version is None:
+        return f"since {issue.since}"
+    return ("present" if issue.is_in(version) else "not here") + (", CUDA only" if issue.needs_cuda else "")
+
+
+def _issue(issue: KnownIssue) -> Iterator[Text]:
+    from rich.text import Text
+
+    number = f"pytorch #{issue.number}: " if issue.number is not None else ""
+    yield Text.assemble((issue.name, "bold"), f": {number}{issue.title}", "\n")
+    until = f", mended in {issue.fixed}" if issue.fixed is not None else ""
+    cuda = ", on CUDA" if issue.needs_cuda else ""
+    yield Text(f"seen since torch {issue.since}{until}{cuda}; at {', '.join(issue.stages)}")
+    yield Text(f"cure: {issue.cure}")
+    yield Text(issue.source)
 
 
 def _listed(transforms: Iterable[Transform]) -> Iterator[Text]:
