@@ -51,7 +51,8 @@ def _known(issues: Iterable[KnownIssue]) -> Iterator[Text]:
 
     shown, version = list(issues), installed_torch()
     width = max(len(issue.name) for issue in shown)
-    yield Text(f"\nKnown issues of torch itself ({f'{version} is here' if version else 'none is here'}):")
+    here = f"{version} is installed here" if version else "which is not installed here"
+    yield Text(f"\nKnown issues of torch itself ({here}):")
     for issue in shown:
         yield Text.assemble((f"{issue.name:<{width}}", "bold"), f"  {_state(issue, version)}  {issue.title}")
 

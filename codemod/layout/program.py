@@ -97,8 +97,9 @@ class Program:
         return self._placed.get((line, column, end))
 
     def own_methods(self, node: ast.ClassDef) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Those that the class itself defines."""
-        return {item.name: item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)}
+        """Those that the class itself defines; of a property, what reads it."""
+        methods = (item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef))
+        return {method.name: method for method in methods if not _changes_property(method)}
 
     def methods(self, node: ast.ClassDef) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """By name, those of the bases in this file included."""
@@ -106,9 +107,8 @@ class Program:
         if found is None:
             found = self._methods[id(node)] = {}
             for base in self.bases(node):
-                for item in base.body:
-                    if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
-                        found.setdefault(item.name, item)
+                for name, method in self.own_methods(base).items():
+                    found.setdefault(name, method)
         return found
 
     def bases(self, node: ast.ClassDef) -> list[ast.ClassDef]:
@@ -478,6 +478,11 @@ _PLAIN = frozenset(
         "type_ignores",
     }
 )
+
+
+def _changes_property(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """`@name.setter`, `@name.deleter`."""
+    return any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in method.decorator_list)
 
 
 def _takes_runtime_error(handler: ast.ExceptHandler) -> bool:

@@ -88,7 +88,7 @@ def _stand(
     }
     request.write_text(json.dumps(told), encoding="utf-8")
     begun = time.monotonic()
-    ended = run_guest(asked.python, "ladder.py", [str(request)], asked.timeout, folder / f"{name}.log")
+    ended = run_guest(asked.python, "ladder", [str(request)], asked.timeout, folder / f"{name}.log")
     seconds = time.monotonic() - begun
     if not answer.exists():
         return Rung(name, _status_of(ended), seconds, failure=_ending(ended, asked, stack)), {}

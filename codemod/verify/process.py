@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from codemod.configuration import UsageError
+from codemod.guest_process import guest_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,15 @@ class Ended:
 
 
 def run_guest(python: str, guest: str, arguments: Sequence[str], timeout: float, log: Path) -> Ended:
-    """Run `guest` of our guest folder by its path, with whatever it says sent to `log`.
+    """Run `guest/GUEST.py` by its path, with whatever it says sent to `log`.
 
     Everything that it started ends with it.  Raises UsageError for an interpreter that cannot be started.
     """
-    path = resources.files("codemod") / "guest" / guest
     is_own_group = sys.platform != "win32"
     try:
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [python, str(path), *arguments],
+                [python, str(guest_file(guest)), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -114,6 +114,24 @@ def test_methods_and_attributes_of_a_base_in_another_file_are_inherited() -> Non
     assert the_view("pkg/net.py").verdict.value == "failing"
 
 
+def test_a_property_is_read_through_its_getter() -> None:
+    write(
+        train=f"{IMPORTS}\n\nclass Table(nn.Module):\n    @property\n    def turned(self):\n"
+        "        return torch.zeros(3, 4).t()\n\n    @turned.setter\n    def turned(self, value):\n        pass\n\n"
+        "    def flat(self):\n        return self.turned.view(-1)\n"
+    )
+    assert the_view("train.py").verdict.value == "failing"
+
+
+def test_of_two_methods_of_one_name_the_last_is_called() -> None:
+    write(
+        train=f"{IMPORTS}\n\nclass Table(nn.Module):\n    def turned(self):\n        return torch.zeros(3, 4)\n\n"
+        "    def turned(self):\n        return torch.zeros(3, 4).t()\n\n"
+        "    def flat(self):\n        return self.turned().view(-1)\n"
+    )
+    assert the_view("train.py").verdict.value == "failing"
+
+
 def test_a_write_in_another_file_reaches_the_storage() -> None:
     write(
         fill="def fill(x):\n    x.zero_()\n",
