@@ -15,6 +15,7 @@ from codemod.layout.size import Atom, Size
 from codemod.layout.value import (
     Class,
     Foreign,
+    Function,
     Instance,
     Mapping,
     Method,
@@ -25,6 +26,7 @@ from codemod.layout.value import (
     Tensor,
     Unknown,
     Value,
+    choose,
     each,
 )
 
@@ -136,19 +138,28 @@ def as_tensor(value: Value) -> Tensor:
 
 
 def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
+    label = f"{value.label}.{node.attr}"
+    if node.attr in value.of.program.assigned:
+        return Unknown(f"what `{label}` is, which is bound from outside", node.lineno, label)
     found = frame.interpreter.attribute(value, node.attr, frame)
     if found is not None:
         return found
-    function = frame.interpreter.method(value.of, node.attr)
-    if function is not None:
-        decorators = {dotted(decorator) for decorator in getattr(function.node, "decorator_list", ())}
-        if decorators & {"property", "cached_property", "functools.cached_property"}:
-            return frame.interpreter.call_function(replace(function, bound=value), [], {}, node, frame)
-        return function if "staticmethod" in decorators else replace(function, bound=value)
-    label = f"{value.label}.{node.attr}"
+    own = frame.interpreter.method(value.of, node.attr)
+    functions = [own] if own is not None else []
+    if value.positional is None:
+        functions += frame.interpreter.overriding(value.of, node.attr)
+    if functions:
+        return choose((_of_method(function, value, node, frame), frozenset()) for function in functions)
     missing = Unknown(f"what `{label}` is", node.lineno, label)
     frame.interpreter.see_missing(value.of, missing)
     return missing
+
+
+def _of_method(function: Function, value: Instance, node: ast.Attribute, frame: Frame) -> Value:
+    decorators = {dotted(decorator) for decorator in getattr(function.node, "decorator_list", ())}
+    if decorators & {"property", "cached_property", "functools.cached_property"}:
+        return frame.interpreter.call_function(replace(function, bound=value), [], {}, node, frame)
+    return function if "staticmethod" in decorators else replace(function, bound=value)
 
 
 def _of_class(value: Class, node: ast.Attribute, frame: Frame) -> Value:

@@ -9,14 +9,15 @@ from dataclasses import replace
 from codemod.layout import sites
 from codemod.layout.attributes import as_tensor, attribute_of, parameter, rank_of, shape_of
 from codemod.layout.frame import Frame
+from codemod.layout.inplace_flag import module_writes_input, writes_input
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
-from codemod.layout.ops.rule import Rule, rules
+from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.parameters import left_open
 from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State
-from codemod.layout.subscripts import element
-from codemod.layout.targets import elements, replace_tensor, written_views
+from codemod.layout.subscripts import element, of_dict
+from codemod.layout.targets import elements, forget, forget_holders, replace_tensor, written_views
 from codemod.layout.value import (
     Choice,
     Class,
@@ -36,6 +37,9 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    options,
+    views_of,
+    with_views,
     without_none,
 )
 from codemod.layout.value import Mapping as Fieldwise
@@ -51,7 +55,9 @@ def call(node: ast.Call, frame: Frame) -> Value:
     arguments = _arguments(node, frame)
     out = arguments[1].get("out")
     if out is not None:
-        frame.notebook.write(written_views(out), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
+        frame.notebook.write(frozenset(views_of(out)), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
+        if not _keeps_sizes(out):
+            forget(out, frame, node.lineno)
     if not isinstance(callee, Choice):
         return _of_one(callee, node, arguments, frame)
     outer, alternatives = frame.when, []
@@ -59,6 +65,12 @@ def call(node: ast.Call, frame: Frame) -> Value:
         alternatives.append((_of_one(option, node, arguments, frame), frame.when))
     frame.when = outer
     return choose(alternatives)
+
+
+def _keeps_sizes(out: Value) -> bool:
+    """Is it certain that `out=` does not give the tensor another size?  Torch does so to an empty one."""
+    sizes = [size for option, _ in options(out) if isinstance(option, Tensor) for size in option.default.sizes]
+    return bool(sizes) and not any(size.constant == 0 for size in sizes)
 
 
 def _method(node: ast.Attribute, frame: Frame) -> Value:
@@ -176,10 +188,18 @@ def _call_module(
     rule = rules().get(module.name)
     if rule is None:
         return frame.unfollowed(node, f"what `{module.label or module.name}` returns")
+    if positional and module_writes_input(module):
+        return _write_input(positional[0], node, frame)
     constructor = _constructor(rule, module)
     if constructor is None:
         return frame.unfollowed(node, f"what `{module.label or module.name}` returns")
     return lift(rule, positional, keywords, frame.place(node, f"{module.name.rpartition('.')[2]}(...)"), constructor)
+
+
+def _write_input(value: Value, node: ast.expr, frame: Frame) -> Value:
+    """`F.relu(x, inplace=True)`: x is written and handed back."""
+    frame.notebook.write(written_views(value), f"written by `{frame.place(node).text}`", node.lineno)
+    return value
 
 
 def _apply(item: Value, value: Value, node: ast.expr, frame: Frame) -> Value:
@@ -211,7 +231,7 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
     special = _TENSOR_METHODS.get(name)
     if special is not None:
         return special(as_tensor(receiver), node, positional, frame)
-    if name.endswith("_") and not name.endswith("__"):
+    if (name.endswith("_") and not name.endswith("__")) or name in _WRITING_OPERATORS:
         return _write(receiver, name, node, arguments, frame)
     rule = rules().get(f".{name}")
     if rule is None or is_open:
@@ -298,7 +318,19 @@ _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], 
 
 _HELPER = "_chunked_bmm.chunked_bmm"
 """What the chunk-bmm transform writes in place of torch.bmm."""
+_WRITING_OPERATORS = frozenset(
+    {
+        "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__ipow__", "__iand__",
+        "__ior__", "__ixor__",
+    }
+)  # fmt: skip
 _DICT_WRITERS = frozenset({"update", "pop", "popitem", "setdefault", "clear"})
+_LIST_WRITERS = frozenset(
+    {
+        "add", "append", "appendleft", "clear", "extend", "extendleft", "insert", "pop", "popleft", "remove", "reverse",
+        "rotate", "sort",
+    }
+)  # fmt: skip
 _ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
@@ -311,6 +343,8 @@ def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Argum
     if receiver.array is not None and rule is not None:
         positional, keywords, _ = arguments
         return _as_array(lift(rule, [receiver.array, *positional], keywords, frame.place(node)))
+    if receiver.kind == "a dict":
+        return of_dict(receiver, node, frame)
     return Foreign(receiver.kind, receiver.views)
 
 
@@ -325,18 +359,36 @@ def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequ
     if name in sites.DECIDED:
         sites.observe_foreign(receiver, node, frame)
     text = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-    if name in _DICT_WRITERS and text and isinstance(receiver, Fieldwise):
-        frame.state.bind(text, Foreign("a dict"))
-    if name in ("append", "add", "appendleft") and positional and text and isinstance(receiver, Several | Repeated):
-        items = receiver.items if isinstance(receiver, Several) else (receiver.item,)
-        frame.state.bind(text, Repeated(choose((item, frozenset()) for item in (*items, positional[-1]))))
-        return Foreign("None")
-    if name in ("pop", "popleft") and isinstance(receiver, Several | Repeated):
-        items = receiver.items if isinstance(receiver, Several) else (receiver.item,)
-        return choose((item, frozenset()) for item in items) if items else _returned(node, frame)
+    if name in _DICT_WRITERS and isinstance(receiver, Fieldwise):
+        forget_holders(receiver, text, frame, node.lineno)
+        if text:
+            held = frozenset(view for value in (receiver, *positional) for view in views_of(value))
+            frame.bind(text, Foreign("a dict", held))
+    if name in _LIST_WRITERS and isinstance(receiver, Several | Repeated):
+        return _change_list(receiver, name, text, node, positional, frame)
     if name == "numel" and isinstance(receiver, Shape):
         return Number(product(item if isinstance(item, Size) else Size.of(item.atom) for item in receiver.items))
     return _returned(node, frame)
+
+
+def _change_list(
+    receiver: Several | Repeated, name: str, text: str, node: ast.Call, positional: Sequence[Value], frame: Frame
+) -> Value:
+    """`xs.append(y)`: from then on any element is any of them."""
+    forget_holders(receiver, text, frame, node.lineno)
+    items: tuple[Value, ...] = receiver.items if isinstance(receiver, Several) else (receiver.item,)
+    given: Sequence[Value] = positional[-1:] if name in ("append", "add", "appendleft", "insert") else ()
+    if name in ("extend", "extendleft") and positional:
+        known = elements(positional[0])
+        given = known if known is not None else [element(positional[0], node.args[0], frame)]
+    changed: Value = Repeated(choose((item, frozenset()) for item in (*items, *given))) if items or given else receiver
+    if isinstance(receiver, Several) and name == "pop" and not positional:
+        changed = Several(items[:-1])
+    if text:
+        frame.bind(text, changed)
+    if name not in ("pop", "popleft"):
+        return Foreign("None")
+    return choose((item, frozenset()) for item in items) if items else _returned(node, frame)
 
 
 def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -351,7 +403,7 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
     if special is not None:
         return special(node, positional, keywords, frame)
     if name.endswith("_") and positional:
-        frame.notebook.write(written_views(positional[0]), f"written by `{name.rpartition('.')[2]}`", node.lineno)
+        frame.notebook.write(frozenset(views_of(positional[0])), f"written by `{name.rpartition('.')[2]}`", node.lineno)
         return positional[0]
     rule = rules().get("torch.bmm" if name.endswith(_HELPER) else name)
     if rule is not None and not is_open:
@@ -361,7 +413,12 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
             and name != "torch.nn.Parameter"
         ):
             return Module(name, tuple(positional), tuple(keywords.items()))
+        written = [*positional, *(keywords[k] for k in ("input",) if k in keywords)][:1]
+        if written and writes_input(name, positional, keywords):
+            return _write_input(written[0], node, frame)
         value = lift(rule, positional, keywords, frame.place(node))
+        if rule.alias is not Alias.NEVER and isinstance(value, Tensor) and written and isinstance(written[0], Foreign):
+            value = with_views(value, written[0].views)  # `torch.from_numpy(x.view(-1).numpy())`
         return _as_array(value) if name.startswith("numpy.") else value
     if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
         if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):
@@ -400,6 +457,23 @@ def _length(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, 
 
 def _same(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
     return positional[0] if positional else Several(())
+
+
+def _dict(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    if not positional and all(keyword.arg for keyword in node.keywords):
+        return Fieldwise(tuple(keywords.items()))
+    held = frozenset(view for value in (*positional, *keywords.values()) for view in views_of(value))
+    return Foreign("a dict", held)
+
+
+def _reversed(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    match positional:
+        case [Several(items)]:
+            return Several(items[::-1])
+        case [Repeated() as same]:
+            return same
+        case _:
+            return frame.unfollowed(node)
 
 
 def _integer(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
@@ -466,9 +540,10 @@ _FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], 
     "zip": _zip,
     "enumerate": _enumerate,
     "map": _map,
+    "dict": _dict,
     "list": _same,
     "tuple": _same,
-    "reversed": _same,
+    "reversed": _reversed,
     "iter": _same,
     "torch.Size": _same,
     "torch.jit.annotate": lambda node, positional, keywords, frame: positional[-1],

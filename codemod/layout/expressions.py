@@ -53,7 +53,10 @@ def global_value(name: str, frame: Frame) -> Value:
     """Of a name that the function does not bind."""
     program = frame.program
     if name in program.functions:
-        return Function(program.functions[name], name, program)
+        found: list[Value] = [Function(n, name, program) for n in program.alternatives.get(name, ())]
+        if name in program.imports:
+            found.append(Qualified(program.imports[name]))
+        return choose((f, frozenset()) for f in found or [Function(program.functions[name], name, program)])
     if name in program.classes:
         return Class(program.classes[name], name, program)
     if name in program.imports:
@@ -64,8 +67,8 @@ def global_value(name: str, frame: Frame) -> Value:
     if hasattr(builtins, name):
         return Qualified(name)
     unknown = Unknown(f"what `{name}` is", name=name)
-    found = (frame.interpreter.imported(f"{star}.{name}", unknown, (), frame) for star in program.stars)
-    return next((value for value in found if value is not None), unknown)
+    starred = (frame.interpreter.imported(f"{star}.{name}", unknown, (), frame) for star in program.stars)
+    return next((value for value in starred if value is not None), unknown)
 
 
 def _global_constant(name: str, node: ast.expr, frame: Frame) -> Value:
@@ -256,11 +259,24 @@ def _compare(node: ast.Compare, frame: Frame) -> Value:
 
 def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
     test = frame.spell(node.values[0])
-    first, *rest = [evaluate(value, frame) for value in node.values]
+    first, *rest = _one_by_one(node.values, frame)
     if isinstance(first, Foreign) and all(isinstance(value, Foreign) for value in rest):
         return first
     kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({(test, True)}))]
     return choose([*kept, *((value, frozenset()) for value in rest)])
+
+
+def _one_by_one(nodes: list[ast.expr], frame: Frame) -> list[Value]:
+    """The operands of `and` or `or`: behind the first, each may be left out, and with it what it binds."""
+    values = [evaluate(nodes[0], frame)]
+    for node in nodes[1:]:
+        before = frame.state
+        frame.state = before.fork()
+        values.append(evaluate(node, frame))
+        joined = join([(before, None), (frame.state, None)])
+        assert joined is not None
+        frame.state = joined if frame.state.versions != before.versions else before
+    return values
 
 
 def _conditional(node: ast.IfExp, frame: Frame) -> Value:
@@ -268,7 +284,7 @@ def _conditional(node: ast.IfExp, frame: Frame) -> Value:
     before = frame.state
     alternatives, ends = [], []
     for is_true, branch in ((True, node.body), (False, node.orelse)):
-        fact = before.condition(node.test, is_true, frame.tests)
+        fact = frame.condition(node.test, is_true, before)
         if (fact[0], not fact[1]) in before.facts:
             continue
         frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
@@ -285,6 +301,14 @@ def _lambda(node: ast.Lambda, frame: Frame) -> Value:
 
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:
+    found = _elements(node, frame)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.NamedExpr):
+            frame.bind(inner.target.id, frame.unfollowed(inner, f"`{inner.target.id}`, bound in a comprehension"))
+    return found
+
+
+def _elements(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:
     before = frame.state
     source = evaluate(node.generators[0].iter, frame)
     known = elements(source) if len(node.generators) == 1 and not node.generators[0].ifs else None

@@ -13,7 +13,7 @@ from codemod.layout.ops.lift import Place
 from codemod.layout.program import Program, dotted
 from codemod.layout.relevance import Slice
 from codemod.layout.size import Size
-from codemod.layout.state import State
+from codemod.layout.state import State, Tests
 from codemod.layout.value import Class, Condition, Function, Instance, Unknown, Value
 
 
@@ -39,6 +39,10 @@ class Interpreter(Protocol):
 
     def method(self, of: Class, name: str) -> Function | None:
         """The method, not bound, of the class or of the nearest base that has it."""
+        ...
+
+    def overriding(self, of: Class, name: str) -> list[Function]:
+        """The methods of that name of subclasses in the same file."""
         ...
 
     def imported(self, name: str, unknown: Unknown, given: Iterable[Value], frame: Frame) -> Value | None:
@@ -105,8 +109,12 @@ class Frame:
     """Ids of the functions being run, innermost last."""
     exits: list[State] = field(default_factory=list)
     """States at `break` and `continue` of the innermost loop."""
+    left: list[State] | None = None
+    """States in which an exception may leave the `try` around; None: there is none."""
     arguments: frozenset[str] = frozenset()
     """Names of the parameters."""
+    shared: frozenset[str] = frozenset()
+    """Names that functions inside this one, or others, bind or change as well."""
     when: frozenset[Condition] = frozenset()
     """The tests under which the callee of the present call is the one that it is taken for."""
     slice: Slice | None = None
@@ -122,8 +130,13 @@ class Frame:
     """Source of nodes, by id; shared by all frames of the file."""
     op_texts: dict[int, str] = field(default_factory=dict)
     """Ops as a reason spells them, by id of the node; shared by all frames of the file."""
-    tests: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    tests: Tests = field(default_factory=dict)
     """Source of tests and the names in them, by id; shared by all frames of the file."""
+
+    def bind(self, name: str, value: Value) -> None:
+        if name in self.shared:
+            value = Unknown(f"`{name}`, which another function may bind", name=f"{self.key}{name}~")
+        self.state.bind(name, value)
 
     def value(self, node: ast.expr) -> Value:
         return self.interpreter.evaluate(node, self)
@@ -143,6 +156,15 @@ class Frame:
             for name, value in self.state.names.items()
             if "." not in name
         )
+
+    def condition(self, test: ast.expr, is_true: bool, before: State) -> Condition:
+        """The test as a fact about the state `before` it."""
+        return before.condition(test, is_true, self.tests, self.is_bound_elsewhere, str(self.round))
+
+    def is_bound_elsewhere(self, name: str) -> bool:
+        """May another function bind the attribute `self.on`?"""
+        head, _, last = name.rpartition(".")
+        return bool(head) and not self.program.binders.get(last, set()) <= set(self.active[-1:])
 
     def spell(self, node: ast.expr) -> str:
         """The node's source on one line, cut to a length that reads in a message."""

@@ -8,15 +8,16 @@ from collections.abc import Mapping as Namespace
 from dataclasses import replace
 
 from codemod.finding import Reason
+from codemod.layout.decorators import is_transparent
 from codemod.layout.expressions import bind_element, evaluate, global_value, operate
 from codemod.layout.frame import Frame, Notebook
 from codemod.layout.narrow import narrowed
 from codemod.layout.parameters import bind_arguments, opaque_arguments
-from codemod.layout.program import FunctionNode, Program, Routine, dotted
+from codemod.layout.program import TRIES, FunctionNode, Program, Routine, dotted
 from codemod.layout.project import Project
 from codemod.layout.relevance import Body, Slice
-from codemod.layout.state import State, join
-from codemod.layout.targets import assign, written_views
+from codemod.layout.state import State, Tests, join
+from codemod.layout.targets import assign, forget, forget_holders, written_views
 from codemod.layout.value import (
     Choice,
     Class,
@@ -34,7 +35,10 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
+    is_alike,
     options,
+    parts,
+    views_of,
 )
 
 DEPTH = 1
@@ -45,6 +49,8 @@ CALLERS_STEPS = 200
 """Statements run for what callers pass: at least so many, and half as many as the functions themselves took."""
 ROUNDS = 2
 """Of a loop's body: the second sees what the first left behind."""
+ROUNDS_AT_MOST = 4
+"""While a round leaves what none before it did; what the last is still given anew is not followed."""
 
 _PASSED_OVER = Unknown("a statement that bears on no site")
 
@@ -79,7 +85,7 @@ class FileInterpreter:
         self._slices: dict[tuple[int, bool, bool], Slice] = {}
         self._texts: dict[int, str] = {}
         self._op_texts: dict[int, str] = {}
-        self._tests: dict[int, tuple[str, tuple[str, ...]]] = {}
+        self._tests: Tests = {}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         return evaluate(node, frame)
@@ -118,6 +124,7 @@ class FileInterpreter:
         node = routine.node
         if isinstance(node, ast.Module):
             frame = self._frame(State(), "", "", (id(node),))
+            frame.shared = frozenset(self.program.shared.get(id(node), ()))
             frame.slice = self._slice(node)
             self._run(node.body, frame)
             return
@@ -137,12 +144,13 @@ class FileInterpreter:
         frame = self._frame(State(dict(function.closure)), f"{name}:", name, active, function.program)
         frame.owner = owner
         frame.slice = self._slice(node)
+        frame.shared = frozenset(function.program.shared.get(id(node), ()))
         for parameter, value in opaque_arguments(node, name, owner, bound, frame).items():
-            frame.state.bind(parameter, value)
+            frame.bind(parameter, value)
         frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
         self._run_body(node, frame)
         for value, _ in frame.returned:
-            self.returned.setdefault(id(node), set()).update(_views(value))
+            self.returned.setdefault(id(node), set()).update(views_of(value))
 
     def _frame(
         self, state: State, key: str, name: str, active: tuple[int, ...], program: Program | None = None
@@ -176,7 +184,10 @@ class FileInterpreter:
         frame: Frame,
     ) -> Value:
         unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
+        self._see_changed(function, (*positional, *keywords.values()), node, frame)
         if id(function.node) in frame.active or len(frame.active) > self._depth or self.is_spent:
+            return unknown
+        if not self._is_plain(function):
             return unknown
         given = (*positional, *keywords.values())
         if not (self._is_deep or any(map(_shares, given))):
@@ -195,6 +206,32 @@ class FileInterpreter:
             self._summaries[key] = self._call(function, bound, node, frame, is_unread)
         return self._summaries[key]
 
+    def _see_changed(self, function: Function, given: Sequence[Value], node: ast.expr, frame: Frame) -> None:
+        """What a call of the function may change of what is known: arguments in place, and attributes."""
+        if id(function.node) in function.program.reshaping:
+            for value in given:
+                forget(value, frame, node.lineno)
+        for name in [name for name in frame.state.dotted if frame.is_bound_elsewhere(name)]:
+            frame.state.bind(name, Unknown(f"`{name}`, which may have been bound anew", node.lineno, f"{name}~"))
+        held = [value for value in given if isinstance(value, Several | Mapping | Repeated)]
+        if held and self._body(function.node).whole.touched & {a.arg for a in _plain(function.node)}:
+            for value in held:
+                forget_holders(value, "", frame, node.lineno)
+
+    def _is_plain(self, function: Function) -> bool:
+        """Does a call of it return what its body does?"""
+        decorators = getattr(function.node, "decorator_list", ())
+        return all(self._is_transparent(decorator, function.program) for decorator in decorators)
+
+    def _is_transparent(self, decorator: ast.expr, program: Program) -> bool:
+        callee = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = program.resolve(dotted(callee))
+        if self._is_deep and name.partition(".")[0] not in ("torch", "functools") and dotted(callee) != name:
+            found = self._project.definition(name, program.path)
+            if found is not None:
+                return is_transparent(ast.Name(found[1]), found[0])
+        return is_transparent(decorator, program)
+
     def _hands_on(self, function: Function) -> bool:
         """Does its result share storage with that of a site which is asked about, so that a write to it matters?"""
         return not self.notebook.asked.isdisjoint(self.returned.get(id(function.node), ()))
@@ -212,8 +249,9 @@ class FileInterpreter:
         inner.callers = frame.callers
         if not isinstance(function.node, ast.Lambda):
             inner.callers += (Reason(f"called from `{frame.name or 'the module'}`", line=node.lineno),)
+        inner.shared = frozenset(function.program.shared.get(id(function.node), ()))
         for name, value in bound.items():
-            inner.state.bind(name, value)
+            inner.bind(name, value)
         inner.arguments = frozenset(bound)
         inner.slice = self._slice(function.node, returns=not is_unread, is_called=True)
         self._run_body(function.node, inner)
@@ -234,6 +272,11 @@ class FileInterpreter:
                 None,
             )
         return self._methods[key]
+
+    def overriding(self, of: Class, name: str) -> list[Function]:
+        program = of.program
+        found = ((node, program.own_methods(node).get(name)) for node in program.overridden.get(id(of.node), ()))
+        return [Function(method, f"{node.name}.{name}", program) for node, method in found if method is not None]
 
     def _lineage(self, of: Class) -> Sequence[Class]:
         """The class and those of its bases that the user defines, nearest first."""
@@ -267,7 +310,7 @@ class FileInterpreter:
     def _skip(self, unknown: Unknown, given: Iterable[Value]) -> None:
         self.skipped[unknown.name] = unknown
         for value in given:
-            self.handed.update(_views(value))
+            self.handed.update(views_of(value))
 
     def _defined(self, name: str, importer: Program) -> Value | None:
         """What the user's own files define under this import path."""
@@ -299,6 +342,12 @@ class FileInterpreter:
 
     def _read_attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         """As the class nearest to the object's own leaves it: at class level, then in `__init__`, then anywhere."""
+        program = of.of.program
+        for node in program.overridden.get(id(of.of.node), ()) if of.positional is None else ():
+            bound = program.stored.get(id(node), set()) | program.initialised.get(id(node), set())
+            if name in bound or _binds(node, name):
+                label = f"{of.label}.{name}"
+                return Unknown(f"what `{label}` is in a subclass", name=label)
         for base in self._lineage(of.of):
             node = base.node
             if name in base.program.stored.get(id(node), ()):
@@ -360,12 +409,17 @@ class FileInterpreter:
     def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""
         for statement in body:
-            if frame.slice is not None and frame.slice.is_idle(statement) and self._passes_over(statement, frame):
-                continue
+            if frame.slice is not None:
+                for name in frame.slice.touched(statement):
+                    frame.state.versions[name] = frame.state.versions.get(name, 0) + 1  # tests of it may differ now
+                if frame.slice.is_idle(statement) and self._passes_over(statement, frame):
+                    continue
             self.steps += 1
             frame.unread = frame.slice.unread(statement) if frame.slice is not None and self._relevant else 0
             if not self._statement(statement, frame):
                 return False
+            if frame.left is not None and frame.left[-1].versions != frame.state.versions:
+                frame.left.append(frame.state.fork())
         return True
 
     def _passes_over(self, node: ast.stmt, frame: Frame) -> bool:
@@ -389,7 +443,7 @@ class FileInterpreter:
 
     def _body(self, node: FunctionNode | ast.Module) -> Body:
         if id(node) not in self._bodies:
-            self._bodies[id(node)] = Body(node, self.program.sites)
+            self._bodies[id(node)] = Body(node, self.program.sites, self.program.effective)
         return self._bodies[id(node)]
 
     def _statement(self, node: ast.stmt, frame: Frame) -> bool:
@@ -414,8 +468,8 @@ class FileInterpreter:
                 return False
             case ast.With() | ast.AsyncWith():
                 return self._with(node, frame)
-            case ast.Try():
-                return self._try(node, frame)
+            case _ if isinstance(node, TRIES):
+                return self._try(node, frame)  # type: ignore[arg-type]
             case ast.Assert():
                 evaluate(node.test, frame)
                 frame.state = narrowed(frame.state, node.test, True, frame)
@@ -438,6 +492,8 @@ class FileInterpreter:
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         frame.state.names.pop(target.id, None)
+                    elif isinstance(target, ast.Subscript):
+                        forget_holders(evaluate(target.value, frame), "", frame, node.lineno)
         return True
 
     def _return(self, node: ast.Return, frame: Frame) -> None:
@@ -454,9 +510,13 @@ class FileInterpreter:
             frame.notebook.write(written_views(base), "written by augmented assignment", node.lineno)
             return
         left = evaluate(node.target, frame)
-        frame.notebook.write(written_views(left), "written by augmented assignment", node.lineno)
-        if any(isinstance(option, Tensor) and option.number is None for option, _ in options(left)):
+        if not isinstance(node.op, ast.MatMult):
+            frame.notebook.write(written_views(left), "written by augmented assignment", node.lineno)
+        is_in_place = not isinstance(node.op, ast.MatMult)  # torch has no `__imatmul__`
+        if is_in_place and any(isinstance(option, Tensor) and option.number is None for option, _ in options(left)):
             return
+        if isinstance(left, Several | Repeated | Mapping):
+            forget_holders(left, dotted(node.target), frame, node.lineno)
         placed = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
         assign(node.target, operate(placed, type(node.op), left, right, frame), frame)
 
@@ -465,7 +525,7 @@ class FileInterpreter:
         before = frame.state
         ends: list[tuple[State, Condition | None]] = []
         for is_true, body in ((True, node.body), (False, node.orelse)):
-            fact = before.condition(node.test, is_true, frame.tests)
+            fact = frame.condition(node.test, is_true, before)
             if (fact[0], not fact[1]) in before.facts:
                 continue
             frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
@@ -473,7 +533,7 @@ class FileInterpreter:
                 ends.append((frame.state, fact))
         return self._come_together(ends, frame)
 
-    def _come_together(self, ends: list[tuple[State, Condition | None]], frame: Frame) -> bool:
+    def _come_together(self, ends: Sequence[tuple[State, Condition | None]], frame: Frame) -> bool:
         joined = join(ends)
         if joined is None:
             return False
@@ -485,9 +545,14 @@ class FileInterpreter:
         outer_exits, outer_round = frame.exits, frame.round
         frame.exits = []
         ends: list[tuple[State, Condition | None]] = [(frame.state, (f"runs_the_loop_at_line_{node.lineno}", False))]
-        for i in range(ROUNDS if frame.slice is None or frame.slice.carries(node, frame.state.names) else 1):
-            frame.round = outer_round * ROUNDS + i
+        changed: list[str] = []
+        carries = frame.slice is None or frame.slice.carries(node, frame.state.names)
+        for i in range(ROUNDS_AT_MOST if carries else 1):
+            frame.round = outer_round * ROUNDS_AT_MOST + i
+            before = frame.state.names
             frame.state = frame.state.fork()
+            if i == ROUNDS_AT_MOST - 1:
+                _forget(frame.state, changed, node)
             if isinstance(node, ast.While):
                 evaluate(node.test, frame)
             elif iterable is not None:
@@ -500,39 +565,65 @@ class FileInterpreter:
             assert joined is not None
             frame.state = joined
             ends = [(joined, None)]
+            changed = [name for name, value in before.items() if not is_alike(value, joined.names.get(name, value))]
+            if i >= ROUNDS - 1 and not changed:
+                break
         frame.exits, frame.round = outer_exits, outer_round
-        if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value is True:
-            return self._run(node.orelse, frame)
         return self._run(node.orelse, frame)
 
     def _with(self, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
+        swallows = False
         for item in node.items:
             value = evaluate(item.context_expr, frame)
             if item.optional_vars is not None:
                 bound = frame.unfollowed(item.context_expr, "a context manager's value")
                 assign(item.optional_vars, value if isinstance(value, Instance) else bound, frame)
-        return self._run(node.body, frame)
+            swallows = swallows or self._swallows(item.context_expr, value)
+        if not swallows:
+            return self._run(node.body, frame)
+        falls, raised = self._run_watched(node.body, frame)
+        ends = [raised, frame.state] if falls else [raised]
+        return self._come_together([(state, None) for state in ends], frame)
+
+    def _swallows(self, node: ast.expr, value: Value) -> bool:
+        """Does the block behind this context manager leave an exception behind?"""
+        callee = node.func if isinstance(node, ast.Call) else node
+        if dotted(callee).rpartition(".")[2] in _SWALLOWING:
+            return True
+        method = self.method(value.of, "__exit__") if isinstance(value, Instance) else None
+        return method is not None and any(_answers(inner) for inner in ast.walk(method.node))
+
+    def _run_watched(self, body: Sequence[ast.stmt], frame: Frame) -> tuple[bool, State]:
+        """Run a block that an exception may leave: does it come to its end, and what an exception may leave behind."""
+        outer, frame.left = frame.left, [frame.state.fork()]
+        falls = self._run(body, frame)
+        raised = join([(state, None) for state in frame.left])
+        assert raised is not None
+        if outer is not None:
+            outer.append(raised.fork())
+        frame.left = outer
+        return falls, raised
 
     def _try(self, node: ast.Try, frame: Frame) -> bool:
-        before = frame.state.fork()
         ends: list[tuple[State, Condition | None]] = []
-        falls = self._run(node.body, frame)
+        falls, raised = self._run_watched(node.body, frame)
         after = frame.state
+        left = [(raised.fork(), None), (after.fork(), None)]
         if falls and self._run(node.orelse, frame):
             ends.append((frame.state, None))
+            left.append((frame.state.fork(), None))
         for handler in node.handlers:
-            start = join([(before.fork(), None), (after.fork(), None)])
-            assert start is not None
-            frame.state = start
+            frame.state = raised.fork()
             if handler.name:
                 frame.state.bind(handler.name, Foreign("an exception"))
-            if self._run(handler.body, frame):
+            falls = self._run(handler.body, frame)
+            left.append((frame.state.fork(), None))
+            if falls:
                 ends.append((frame.state, None))
-        if not self._come_together(ends, frame):
-            frame.state = after
+        if node.finalbody:
+            self._come_together(left, frame)
             self._run(node.finalbody, frame)
-            return False
-        return self._run(node.finalbody, frame)
+        return self._come_together(ends, frame) and self._run(node.finalbody, frame)
 
     def _match(self, node: ast.Match, frame: Frame) -> bool:
         evaluate(node.subject, frame)
@@ -580,41 +671,44 @@ class FileInterpreter:
                 frame.state.bind(name, Qualified(frame.program.imports[name]))
 
 
+_SWALLOWING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "warns"})
+"""Context managers behind whose block the program goes on where it raises."""
+
+
+def _binds(node: ast.ClassDef, name: str) -> bool:
+    """At class level."""
+    targets = (t for s in node.body if isinstance(s, ast.Assign) for t in s.targets)
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def _plain(node: FunctionNode) -> Sequence[ast.arg]:
+    return (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+
+
+def _forget(state: State, names: Iterable[str], loop: ast.stmt) -> None:
+    for name in names:
+        state.bind(name, Unknown(f"`{name}`, which differs from round to round of a loop", loop.lineno, f"{name}~"))
+
+
+def _answers(node: ast.AST) -> bool:
+    """A `return` of what may be true."""
+    if not isinstance(node, ast.Return) or node.value is None:
+        return False
+    return not (isinstance(node.value, ast.Constant) and not node.value.value)
+
+
 def _shares(value: Value) -> bool:
     """Does it share storage with the result of a site?"""
     if isinstance(value, Tensor | Foreign):
         return bool(value.views)
-    return isinstance(value, _CARRIERS) and any(map(_shares, _parts(value)))
-
-
-def _views(value: Value) -> Iterator[int]:
-    """The sites with whose results it shares storage."""
-    if isinstance(value, Tensor | Foreign):
-        yield from value.views
-    for part in _parts(value):
-        yield from _views(part)
+    return isinstance(value, _CARRIERS) and any(map(_shares, parts(value)))
 
 
 def _is_strided(value: Value) -> bool:
     """Is it a tensor whose dims a view cannot merge even where all that the source leaves open is contiguous?"""
     if isinstance(value, Tensor):
         return not value.default.is_mergeable
-    return isinstance(value, _CARRIERS) and any(map(_is_strided, _parts(value)))
+    return isinstance(value, _CARRIERS) and any(map(_is_strided, parts(value)))
 
 
 _CARRIERS = (Choice, Several, Mapping, Repeated, Method)
-
-
-def _parts(value: Value) -> Iterable[Value]:
-    """The values that it holds."""
-    match value:
-        case Several(items):
-            return items
-        case Mapping(items):
-            return [item for _, item in items]
-        case Choice(alternatives):
-            return [option for option, _ in alternatives]
-        case Repeated(item) | Method(item, _):
-            return (item,)
-        case _:
-            return ()

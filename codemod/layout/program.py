@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codemod.sources.package import package_of
@@ -19,9 +19,15 @@ RESHAPERS = frozenset(
     }
 )  # fmt: skip
 """Methods that give the tensor itself other sizes or strides."""
+_CHANGERS = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem"}
+)
+"""Methods that change a list or dict in place."""
 _SUPPLIERS = frozenset({"DataLoader", "export", "split", "range", "export_for_training"})
 REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 """Methods of a module that bind an attribute by its name."""
+
+TRIES: tuple[type[ast.stmt], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))  # `except*` came with Python 3.11
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Scope = FunctionNode | ast.Module
@@ -75,6 +81,22 @@ class Program:
     """Ids of the functions that yield."""
     stored: Mapping[int, set[str]]
     """Attributes of `self` that methods other than `__init__` bind, by the id of the class."""
+    shared: Mapping[int, set[str]] = field(default_factory=dict)
+    """Names of a scope that functions inside it, or other functions, bind or change as well: by the scope's id."""
+    reshaping: frozenset[int] = frozenset()
+    """Ids of the functions that may give an argument other strides in place."""
+    overridden: Mapping[int, Sequence[ast.ClassDef]] = field(default_factory=dict)
+    """Subclasses in this file, by the id of the class."""
+    initialised: Mapping[int, set[str]] = field(default_factory=dict)
+    """Attributes of `self` that `__init__` binds, by the id of the class."""
+    effective: frozenset[str] = frozenset()
+    """Last names of the functions that change an argument in place, or bind attributes."""
+    binders: Mapping[str, set[int]] = field(default_factory=dict)
+    """Ids of the functions, other than `__init__`, that bind an attribute, by its name."""
+    assigned: frozenset[str] = frozenset()
+    """Names of attributes that are bound on objects other than `self`."""
+    alternatives: Mapping[str, Sequence[ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
+    """Functions of one name that stand in branches: either may be the one that is called."""
     number: int = 0
     """Of the file, where several share one numbering of lines; 0 for the one that is analysed."""
     given_numbers: frozenset[str] = frozenset()
@@ -152,15 +174,27 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
     surveyor = _Surveyor(path)
     surveyor.walk(tree)
     surveyor.see_unread_copies()
-    counts = surveyor.bound
+    functions = _defined(tree, surveyor.functions, surveyor.bound)
     return Program(
         path=path,
         number=number,
         imports=surveyor.imports,
         stars=surveyor.stars,
-        functions=surveyor.functions,
+        functions={name: found[-1] for name, found in functions.items()},
+        alternatives={name: found for name, found in functions.items() if len(found) > 1},
         classes=surveyor.classes,
-        constants={name: value for name, value in surveyor.constants.items() if counts.get(name) == 1},
+        constants={
+            name: value
+            for name, value in surveyor.constants.items()
+            if surveyor.bound.get(name) == 1 and name not in surveyor.changed
+        },
+        shared=surveyor.shared,
+        reshaping=surveyor.see_callers(surveyor.reshaping),
+        overridden=_subclasses(surveyor.classes),
+        initialised=surveyor.initialised,
+        assigned=frozenset(surveyor.assigned),
+        binders=surveyor.binders,
+        effective=surveyor.names_of(surveyor.see_callers(surveyor.effective)),
         routines=tuple(surveyor.routines),
         sites=frozenset(surveyor.sites),
         temporaries=frozenset(
@@ -181,8 +215,10 @@ class _Surveyor:
         self._path = path
         self._packages: tuple[str, ...] | None = None
         self.imports: dict[str, str] = {}
+        self._direct: set[int] = set()
+        self._settled: set[str] = set()
         self.stars: list[str] = []
-        self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self.constants: dict[str, ast.expr] = {}
         self.bound: dict[str, int] = {}
@@ -190,11 +226,20 @@ class _Surveyor:
         self.guarded: set[int] = set()
         self.generators: set[int] = set()
         self.stored: dict[int, set[str]] = {}
+        self.initialised: dict[int, set[str]] = {}
+        self.assigned: set[str] = set()
+        self.binders: dict[str, set[int]] = {}
+        self.shared: dict[int, set[str]] = {}
+        self.changed: set[str] = set()
+        """Names of the module that functions bind, and those whose value changes in place."""
+        self.reshaping: set[int] = set()
+        self.effective: set[int] = set()
         self.decided = DECIDED
         self.sites: set[int] = set()
         self.given_numbers: set[str] = set()
 
     def walk(self, tree: ast.Module) -> None:
+        self._direct = set(map(id, tree.body))
         self.decided = DECIDED | _renamed_imports(tree)
         top = Routine(tree, "", None)
         self.routines.append(top)
@@ -213,13 +258,15 @@ class _Surveyor:
                     owner, is_guarded = None, False
                 elif kind is ast.ClassDef:
                     if routine is top and owner is None:
-                        self.classes[node.name] = node  # type: ignore[attr-defined, assignment]
+                        self.classes.setdefault(node.name, node)  # type: ignore[attr-defined, arg-type]
                     owner = node  # type: ignore[assignment]
-                elif kind is ast.Try:
+                elif kind in TRIES:
                     self._push_try(node, routine, owner, is_guarded, stack)  # type: ignore[arg-type]
                     continue
                 elif kind is ast.Import or kind is ast.ImportFrom:
                     self._see_import(node)  # type: ignore[arg-type]
+                elif kind is ast.Global or kind is ast.Nonlocal:
+                    self._see_shared(node.names, routine, to_module=kind is ast.Global)  # type: ignore[attr-defined]
                 elif kind is ast.Expr:
                     self._see_statement(node.value, routine)  # type: ignore[attr-defined]
                 elif kind in _ASSIGNMENTS:
@@ -239,9 +286,70 @@ class _Surveyor:
                     stack.append((child, routine, owner, is_guarded))
 
     def _see_stored(self, node: ast.Attribute, routine: Routine) -> None:
-        is_own = type(node.value) is ast.Name and node.value.id == "self" and not routine.name.endswith(".__init__")
-        if routine.owner is not None and is_own:
-            self.stored.setdefault(id(routine.owner), set()).add(node.attr)
+        if node.attr == "data":
+            self._see_reshaped(node.value, routine)
+        elif type(node.value) is ast.Name and node.value.id == "self":
+            self._see_own(node.attr, routine)
+        elif type(node.value) is ast.Name:
+            self._see_assigned(node.attr, routine)
+
+    def _see_assigned(self, name: str, routine: Routine) -> None:
+        """An attribute of something else than `self` is bound."""
+        self.assigned.add(name)
+        self.effective.add(id(routine.node))
+        self.binders.setdefault(name, set()).add(id(routine.node))
+
+    def _see_own(self, name: str, routine: Routine) -> None:
+        """An attribute of `self` is bound."""
+        if routine.owner is not None:
+            is_made = routine.name.endswith(".__init__")
+            (self.initialised if is_made else self.stored).setdefault(id(routine.owner), set()).add(name)
+            if not is_made:
+                self.effective.add(id(routine.node))
+                self.binders.setdefault(name, set()).add(id(routine.node))
+
+    def _see_shared(self, names: Sequence[str], routine: Routine, *, to_module: bool = False) -> None:
+        """The routine binds names of those around it."""
+        if to_module:
+            self.changed.update(names)
+        scope: Routine | None = routine
+        while scope is not None:
+            if not to_module or scope.parent is None or scope is routine:
+                self.shared.setdefault(id(scope.node), set()).update(names)
+            scope = scope.parent
+
+    def _see_reshaped(self, node: ast.expr, routine: Routine) -> None:
+        """The tensor there gets other strides in place."""
+        while isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and not _is_own(node)):
+            node = node.value
+        if isinstance(node, ast.Attribute):
+            self._see_own(node.attr, routine)
+        if not isinstance(node, ast.Name):
+            return
+        self._see_changed(node.id, routine)
+        if not isinstance(routine.node, ast.Module) and node.id in _parameters(routine.node):
+            self.reshaping.add(id(routine.node))
+        elif routine.parent is not None and routine.parent.parent is not None:
+            self._see_shared([node.id], routine.parent)
+
+    def see_callers(self, functions: set[int]) -> frozenset[int]:
+        """Ids of the functions, and of those that call one."""
+        found, size = set(functions), -1
+        while size != len(found):
+            size = len(found)
+            names = self.names_of(found)
+            found |= {id(r.node) for r in self.routines if r.name and not names.isdisjoint(r.called)}
+        return frozenset(found)
+
+    def names_of(self, functions: Collection[int]) -> frozenset[str]:
+        names = {r.name.rpartition(".")[2] for r in self.routines if id(r.node) in functions}
+        return frozenset(names - {"__init__", "forward"})  # called by the name of the object
+
+    def _see_changed(self, name: str, routine: Routine) -> None:
+        """The value of a name changes in place."""
+        self.changed.add(name)
+        if not isinstance(routine.node, ast.Module) and name in _parameters(routine.node):
+            self.effective.add(id(routine.node))
 
     def _see_assignment(
         self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, routine: Routine, is_global: bool
@@ -249,6 +357,8 @@ class _Surveyor:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Subscript):
                 self._see_written(target.value, routine)
+                if isinstance(target.value, ast.Name):
+                    self._see_changed(target.value.id, routine)
             elif isinstance(target, ast.Name) and _is_copy(node.value):
                 routine.copies[target.id] = node.value  # type: ignore[assignment]
         if is_global and not isinstance(node, ast.AugAssign):
@@ -265,12 +375,29 @@ class _Surveyor:
         else:
             return
         routine.called.add(name)
+        if name in RESHAPERS:
+            self._see_reshaped(function.value if type(function) is ast.Attribute else call, routine)
+            for argument in call.args[:1]:  # torch.Tensor.t_(x)
+                self._see_reshaped(argument, routine)
+        elif name == "setattr" and len(call.args) == 3:
+            self._see_set(call, routine)
+        elif name in _CHANGERS and type(function) is ast.Attribute and type(function.value) is ast.Name:
+            self._see_changed(function.value.id, routine)
         if name in _SUPPLIERS:
             routine.suppliers.append(call)
         if name in self.decided or (name == "reshape" and _is_sized_by_number(call, routine.node)):
             self._add_site(call, routine)
         if is_guarded:
             self.guarded.add(id(call))
+
+    def _see_set(self, call: ast.Call, routine: Routine) -> None:
+        """`setattr(self, "name", value)`."""
+        match call.args:
+            case [ast.Name(id="self"), ast.Constant(value=str() as name), _]:
+                self.stored.setdefault(id(routine.owner), set()).add(name)
+                self.binders.setdefault(name, set()).add(id(routine.node))
+            case [_, ast.Constant(value=str() as name), _]:
+                self._see_assigned(name, routine)
 
     def _see_statement(self, node: ast.expr, routine: Routine) -> None:
         """`x.reshape(-1).copy_(y)`, `init.zeros_(x.flatten())`, `torch.add(a, b, out=x.reshape(-1))`: no use of what
@@ -318,7 +445,7 @@ class _Surveyor:
         prefix = f"{owner.name}." if owner else f"{routine.name}." if routine.name else ""
         entered = Routine(node, prefix + name, owner, routine)
         if not isinstance(node, ast.Lambda) and routine is self.routines[0] and owner is None:
-            self.functions[name] = node
+            self.functions.setdefault(name, []).append(node)
         self.routines.append(entered)
         routine.children.append(entered)
         return entered
@@ -339,13 +466,22 @@ class _Surveyor:
         for alias in node.names:
             if isinstance(node, ast.Import):
                 name = alias.asname or alias.name.partition(".")[0]
-                self.imports[name] = alias.name if alias.asname else name
+                self._add_import(name, alias.name if alias.asname else name, node)
             else:
                 module = self._absolute(node)
                 if alias.name == "*":
                     self.stars.append(module)
                 else:
-                    self.imports[alias.asname or alias.name] = f"{module}.{alias.name}" if module else alias.name
+                    whole = f"{module}.{alias.name}" if module else alias.name
+                    self._add_import(alias.asname or alias.name, whole, node)
+
+    def _add_import(self, name: str, whole: str, node: ast.stmt) -> None:
+        """The last import of the module itself counts, else the first of the others.  They come last first."""
+        if name in self._settled:
+            return
+        self.imports[name] = whole
+        if id(node) in self._direct:
+            self._settled.add(name)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         """The module, from the folder that holds the outermost package."""
@@ -371,6 +507,50 @@ class _Surveyor:
                     value = values[i] if len(values) == len(names) else None
                     if value is not None:
                         self.constants[name.id] = value
+
+
+def _defined(
+    tree: ast.Module,
+    functions: Mapping[str, list[ast.FunctionDef | ast.AsyncFunctionDef]],
+    bound: Mapping[str, int],
+) -> Mapping[str, Sequence[ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """By name, the functions that a call of it may run: the last one, and those in branches behind it."""
+    direct = set(map(id, tree.body))
+    found: dict[str, Sequence[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+    for name, nodes in functions.items():
+        if name in bound:
+            continue  # `f = decorated(f)`
+        in_order = sorted((n for n in nodes if not _is_overload(n)), key=lambda node: node.lineno)
+        last = max((i for i, node in enumerate(in_order) if id(node) in direct), default=0)
+        if in_order:
+            found[name] = in_order[last:]
+    return found
+
+
+def _is_overload(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(dotted(decorator).rpartition(".")[2] == "overload" for decorator in node.decorator_list)
+
+
+def _subclasses(classes: Mapping[str, ast.ClassDef]) -> Mapping[int, Sequence[ast.ClassDef]]:
+    found: dict[int, list[ast.ClassDef]] = {}
+    for node in classes.values():
+        queue, seen = list(node.bases), {node.name}
+        while queue:
+            base = queue.pop()
+            known = classes.get(base.id) if isinstance(base, ast.Name) and base.id not in seen else None
+            if known is not None:
+                seen.add(known.name)
+                found.setdefault(id(known), []).append(node)
+                queue += known.bases
+    return found
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _parameters(node: FunctionNode) -> set[str]:
+    return {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
 
 
 def _renamed_imports(tree: ast.Module) -> frozenset[str]:
@@ -433,15 +613,17 @@ _SEEN = frozenset(
     {
         *_ASSIGNMENTS,
         *_SCOPES,
+        *TRIES,
         ast.Call,
         ast.Attribute,
         ast.ClassDef,
-        ast.Try,
         ast.Import,
         ast.ImportFrom,
         ast.Expr,
         ast.Yield,
         ast.YieldFrom,
+        ast.Global,
+        ast.Nonlocal,
     }
 )
 """Kinds of nodes that tell something by themselves."""

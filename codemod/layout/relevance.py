@@ -60,8 +60,14 @@ class _Part:
 class Body:
     """What the statements of one function do; read once, sliced for each question."""
 
-    def __init__(self, node: FunctionNode | ast.Module, sites: frozenset[int]) -> None:
+    def __init__(
+        self, node: FunctionNode | ast.Module, sites: frozenset[int], effective: frozenset[str] = frozenset()
+    ) -> None:
+        """`effective` are the names of functions that change what they are given."""
         self._sites = sites
+        self._effective = effective
+        self._sources: dict[str, set[str]] = {}
+        """Names that may be the same object, or part of it, by each name that is bound to one."""
         self.inside: dict[int, set[str]] = {}
         """Names mentioned in each site, by the id of the call."""
         self.last_bound: dict[str, int] = {}
@@ -71,6 +77,19 @@ class Body:
         self.whole = _Part()
         for statement in self.statements:
             self.whole.add(self._statement(statement))
+        for part in self.parts.values() if self._sources else ():
+            part.touched |= self._aliases(part.touched)
+
+    def _aliases(self, names: set[str]) -> set[str]:
+        """What else may hold the object: that which a name is bound to, and other names bound to that."""
+        found: set[str] = set()
+        queue = [name for name in names if name in self._sources]
+        while queue:
+            for source in self._sources.get(queue.pop(), ()):
+                if source not in found:
+                    found.add(source)
+                    queue.append(source)
+        return found
 
     def _statement(self, node: ast.stmt) -> _Part:
         part = self.parts[id(node)] = _Part()
@@ -82,6 +101,10 @@ class Body:
                 part.returned = part.mentioned
             elif kind is ast.Expr:
                 _see_touched(node.value, part)  # type: ignore[attr-defined]
+            elif kind is ast.Assign:
+                self._see_bound(node)  # type: ignore[arg-type]
+            if not self._effective.isdisjoint(part.called | part.mentioned):
+                part.touched |= part.mentioned
         elif kind in _DEFINITIONS:
             self._expressions(node, part)
             part.bound = {node.name}  # type: ignore[attr-defined]
@@ -92,6 +115,14 @@ class Body:
             return part
         part.flows.append((part.bound | part.touched, part.mentioned))
         return part
+
+    def _see_bound(self, node: ast.Assign) -> None:
+        """`ys = xs`, `ys = xs.contiguous()`: what is done to one may be done to the other, either way."""
+        sources = _objects(node.value)
+        bound = {name for target in node.targets for name in _objects(target)}
+        for one, others in ((bound, sources), (sources, bound)) if sources else ():
+            for name in one:
+                self._sources.setdefault(name, set()).update(others)
 
     def _compound(self, node: ast.AST, part: _Part) -> None:
         """The heads of a compound statement are its own; its blocks are read one statement at a time."""
@@ -124,6 +155,8 @@ class Body:
                 if names is not None:
                     if type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
                         part.bound.add(names[-1])
+                        if len(names) > 1 and names[0] != "self":
+                            part.touched.add(names[-2])
                         line = node.lineno  # type: ignore[attr-defined]
                         self.last_bound[names[-1]] = max(line, self.last_bound.get(names[-1], 0))
                         part.mentioned.update(names[:-1])
@@ -136,7 +169,10 @@ class Body:
             elif kind is ast.Call:
                 name = _last(node.func)  # type: ignore[attr-defined]
                 part.called.add(name)
-                part.reshapes = part.reshapes or name in RESHAPERS
+                if name in RESHAPERS:
+                    part.reshapes = True
+                    part.touched.add(_root(node))  # type: ignore[arg-type]
+                part.touched.update(_root(k.value) for k in node.keywords if k.arg == "out")  # type: ignore[attr-defined]
                 if id(node) in self._sites:
                     part.sites.add(id(node))
                     sites = (*sites, self.inside.setdefault(id(node), set()))
@@ -290,6 +326,10 @@ class Slice:
     def bound(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].bound
 
+    def touched(self, node: ast.stmt) -> set[str]:
+        """What it may change in place."""
+        return self._body.parts[id(node)].touched
+
     def mentioned(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].mentioned
 
@@ -349,6 +389,28 @@ def _see_touched(node: ast.expr, part: _Part) -> None:
         name = _last(node.func)
         if name.endswith("_") and not name.endswith("__") and node.args:
             part.touched.add(_root(node.args[0]))
+
+
+def _objects(node: ast.expr) -> set[str]:
+    """Names of what the expression may be, or hold, as it is."""
+    match node:
+        case ast.Name() | ast.Attribute():
+            names = _chain(node) or [""]
+            return {names[0]} - {"self", ""}
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return set().union(*map(_objects, items))
+        case ast.Dict(values=items):
+            return set().union(*map(_objects, items))
+        case ast.IfExp(body=one, orelse=other):
+            return _objects(one) | _objects(other)
+        case ast.BoolOp(values=items):
+            return set().union(*map(_objects, items))
+        case ast.Subscript(value=inner) | ast.Starred(value=inner) | ast.NamedExpr(value=inner):
+            return _objects(inner)
+        case ast.Call(func=ast.Attribute(value=inner, attr="contiguous" | "to" | "float" | "type" | "get")):
+            return _objects(inner)
+        case _:
+            return set()
 
 
 def _root(node: ast.expr) -> str:

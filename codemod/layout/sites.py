@@ -17,6 +17,7 @@ from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
 from codemod.layout.size import INFER, AtomKind, Size
+from codemod.layout.state import ONCE
 from codemod.layout.value import (
     Condition,
     Constant,
@@ -135,7 +136,7 @@ def _begins_fixed(target: Target | None) -> bool:
 def _is_callers(condition: Condition, frame: Frame) -> bool:
     """A test of arguments alone comes out as the caller wants it."""
     text, changed = condition[0].partition("#")[::2]
-    return not changed and _names_in(text) <= frame.arguments - {"self"}
+    return (not changed or changed[0] == ONCE[-1]) and _names_in(text) <= frame.arguments - {"self"}
 
 
 @cache

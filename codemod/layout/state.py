@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from codemod.layout.layout import Layout
@@ -61,30 +62,61 @@ class State:
         ]
         return choose((v, when - self.facts) for v, when in kept) if kept else value
 
-    def condition(self, test: ast.expr, is_true: bool, texts: dict[int, tuple[str, tuple[str, ...]]]) -> Condition:
-        """The test as a fact that later tests of the same text confirm or exclude; `texts` remembers their sources."""
+    def condition(
+        self, test: ast.expr, is_true: bool, texts: Tests, is_changing: Callable[[str], bool], once: str
+    ) -> Condition:
+        """The test as a fact that later tests of the same text confirm or exclude; `texts` remembers their sources.
+
+        One that may come out otherwise when it is asked again, or holds a name that `is_changing`, is a fact by
+        itself, told from others by `once`.
+        """
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, is_true = test.operand, not is_true
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
             is_true = not is_true
-        text, names = _read(test, texts)
-        versions = [f"{name}{v}" for name in names if (v := self.versions.get(name, 0)) > 1]
+        text, names, is_lasting = _read(test, texts)
+        if not is_lasting or any(map(is_changing, names)):
+            return (f"{text}{ONCE}{once}:{test.lineno}:{test.col_offset}", is_true)
+        versions = [f"{name}{v}" for name in names if (v := self.versions.get(name, 0)) > ("." not in name)]
         return (f"{text}#{','.join(versions)}" if versions else text, is_true)
 
+
+Tests = dict[int, tuple[str, tuple[str, ...], bool]]
+ONCE = "#~"
+"""Stands behind the text of a test that may come out otherwise when it is asked again."""
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.IsNot: ast.Is, ast.NotEq: ast.Eq, ast.NotIn: ast.In}
 
 
-def _read(test: ast.expr, texts: dict[int, tuple[str, tuple[str, ...]]]) -> tuple[str, tuple[str, ...]]:
-    """The test's source, `is not` told as `is`, and the names in it."""
+def _read(test: ast.expr, texts: Tests) -> tuple[str, tuple[str, ...], bool]:
+    """The test's source, `is not` told as `is`, the names in it, and whether asking again gives the same."""
     found = texts.get(id(test))
     if found is None:
         positive = test
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
             positive = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
-        names = tuple(node.id for node in ast.walk(test) if isinstance(node, ast.Name))
-        found = texts[id(test)] = (_spell(positive), names)
+        nodes = list(ast.walk(test))
+        names = tuple(filter(None, (dotted(n) for n in nodes if isinstance(n, ast.Name | ast.Attribute))))
+        found = texts[id(test)] = (_spell(positive), names, not any(map(_may_change, nodes)))
     return found
+
+
+def _may_change(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+        return name not in _LASTING
+    return isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
+
+
+_LASTING = frozenset(
+    {
+        "all", "any", "bool", "callable", "dim", "endswith", "float", "getattr", "hasattr", "int", "is_available",
+        "is_compiling", "is_complex", "is_contiguous", "is_cuda", "is_floating_point", "is_grad_enabled",
+        "is_scripting", "is_tensor", "is_tracing", "isinstance", "issubclass", "keys", "len", "lower", "max", "min",
+        "ndimension", "numel", "size", "startswith", "str", "tuple", "type", "upper", "values",
+    }
+)  # fmt: skip
+"""Calls that give the same as long as what they are given is the same."""
 
 
 def _spell(test: ast.expr) -> str:
@@ -150,7 +182,9 @@ def ranked(value: Value, ranks: dict[str, int]) -> Value:
                 return value
             return replace(value, default=default, any=free)
         case Several(items):
-            return Several(tuple(ranked(item, ranks) for item in items))
+            found = tuple(ranked(item, ranks) for item in items)
+            is_same = all(map(operator.is_, found, items))
+            return value if is_same else Several(found)
         case _:
             return value
 

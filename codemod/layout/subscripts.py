@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from codemod.layout.attributes import as_tensor
 from codemod.layout.frame import Frame
 from codemod.layout.layout import Dim, Layout, Pack, World
 from codemod.layout.ops.indexing import At, By, Item, NewAxis, Rest, Slice, index
@@ -25,6 +26,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    with_views,
 )
 
 
@@ -49,12 +51,20 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
             return dict(items).get(str(key.value)) or _unknown(value, node, frame)
         case Mapping(items):
             return _index_sequence(value, tuple(item for _, item in items), key, node, frame)
+        case Foreign(kind="a dict"):
+            return of_dict(value, node, frame)
         case Foreign(views=views):
             return Foreign("an element", views)
         case Module(name, positional) if name.endswith(("Sequential", "ModuleList")):
             return _index_sequence(value, positional, key, node, frame)
         case _:
             return _unknown(value, node, frame)
+
+
+def of_dict(value: Foreign, node: ast.expr, frame: Frame) -> Value:
+    """Something out of a dict that is not followed: a write to it goes on through what was put there."""
+    unknown = frame.unfollowed(node)
+    return with_views(as_tensor(unknown), value.views) if value.views else unknown
 
 
 def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
@@ -176,6 +186,8 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
         case Tensor() | Shape():
             first = ast.copy_location(ast.Subscript(node, ast.copy_location(ast.Constant(0), node)), node)
             return subscript(iterable, first, frame) if isinstance(iterable, Tensor) else Number(UNKNOWN)
+        case Foreign(kind="a dict"):
+            return of_dict(iterable, node, frame)
         case Foreign(kind="a range"):
             return Number(Size.of(Atom(f"{frame.place(node).key}[]")))
         case Foreign(views=views):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from codemod.layout.frame import Frame
@@ -27,6 +28,8 @@ from codemod.layout.value import (
     Value,
     choose,
     options,
+    parts,
+    views_of,
 )
 
 
@@ -34,7 +37,7 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
     """Bind a target of an assignment, a loop or a `with`."""
     match target:
         case ast.Name(id=name):
-            frame.state.bind(name, value)
+            frame.bind(name, value)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(targets, value, target, frame)
         case ast.Starred(value=inner):
@@ -52,14 +55,43 @@ def written_views(value: Value) -> frozenset[int]:
 
 def replace_tensor(node: ast.expr, old: Value, new: Value, frame: Frame) -> None:
     """`x.t_()`, `x.data = y`: the tensor at `node` has other sizes and strides from now on, under all of its names."""
-    storages = {s for option, _ in options(old) if isinstance(option, Tensor) for s in option.storages}
+    forget(old, frame, node.lineno)
     own = dotted(node)
-    for name, value in list(frame.state.names.items()):
-        tensors = [option for option, _ in options(value) if isinstance(option, Tensor)]
-        if name != own and any(not storages.isdisjoint(tensor.storages) for tensor in tensors):
-            frame.state.bind(name, Unknown(f"`{name}`, which may be the tensor that is changed in place", node.lineno))
     if own:
-        frame.state.bind(own, new if isinstance(new, Tensor) else frame.unfollowed(node))
+        frame.bind(own, new if isinstance(new, Tensor) else frame.unfollowed(node))
+
+
+def forget(changed: Value, frame: Frame, line: int) -> None:
+    """What is known of every name through which the tensors in `changed`, whose strides may be others now, are met."""
+    storages = set(_storages(changed))
+    for name, value in list(frame.state.names.items()) if storages else ():
+        if not storages.isdisjoint(_storages(value)):
+            text = f"`{name}`, which may be the tensor that is changed in place"
+            frame.state.bind(name, Unknown(text, line, f"{frame.key}{name}~{line}"))
+
+
+def forget_holders(changed: Value, own: str, frame: Frame, line: int) -> None:
+    """What is known of names, other than `own`, that may hold the list or dict that was `changed` in place."""
+    if not isinstance(changed, Several | Repeated | Mapping):
+        return
+    for name, value in list(frame.state.names.items()):
+        if name != own and _holds(value, changed):
+            text = f"`{name}`, which may be the {'dict' if isinstance(changed, Mapping) else 'list'} that is changed"
+            frame.state.bind(name, Unknown(text, line, f"{frame.key}{name}~{line}"))
+
+
+def _holds(value: Value, part: Value) -> bool:
+    if value is part or (value == part and any(True for _ in parts(part))):
+        return True
+    return any(_holds(inner, part) for inner in parts(value))
+
+
+def _storages(value: Value) -> Iterator[str]:
+    """Of the tensors in it."""
+    if isinstance(value, Tensor):
+        yield from value.storages
+    for part in parts(value):
+        yield from _storages(part)
 
 
 def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None:
@@ -68,6 +100,7 @@ def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None
         replace_tensor(target.value, base, value, frame)
         return
     name = dotted(target)
+    _forget_same(name, base, frame, target.lineno)
     if name:
         frame.state.bind(name, replace(value, label=name) if isinstance(value, Instance | Module) else value)
     if isinstance(base, Instance | Module):
@@ -76,13 +109,27 @@ def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None
                 frame.notebook.keep(option.views, f"kept as `{name}`", target.lineno)
 
 
+def _forget_same(name: str, base: Value, frame: Frame, line: int) -> None:
+    """The attribute, under other names, of the object whose attribute `name` is bound."""
+    for known in [k for k in frame.state.dotted if k != name and k.endswith(f".{name.rpartition('.')[2]}")]:
+        other = frame.state.names.get(known.rpartition(".")[0])
+        if not (isinstance(base, Instance) and isinstance(other, Instance) and base != other):
+            text = f"`{known}`, which may have been bound as `{name}`"
+            frame.state.bind(known, Unknown(text, line, f"{known}~{line}"))
+
+
 def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
     base = frame.value(target.value)
     frame.value(target.slice)
     frame.notebook.write(written_views(base), "written by item assignment", target.lineno)
     name = dotted(target.value)
-    if name and isinstance(base, Mapping | Several | Repeated):
-        frame.state.bind(name, _with_element(base, target.slice, value))
+    forget_holders(base, name, frame, target.lineno)
+    if name and isinstance(base, Mapping | Several | Repeated | Foreign) and not _is_array(base):
+        frame.bind(name, _with_element(base, target.slice, value))
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, Foreign) and value.kind != "a dict"
 
 
 def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
@@ -91,20 +138,24 @@ def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
         return Mapping((*kept, (key.value, value)))
     if isinstance(base, Several | Repeated):
         items = base.items if isinstance(base, Several) else (base.item,)
-        return Repeated(choose((item, frozenset()) for item in (*items, value)))
-    return Foreign("a dict")
+        new = value
+        if isinstance(key, ast.Slice):  # `xs[:] = ys`
+            found = elements(value)
+            new = choose((item, frozenset()) for item in found) if found else Unknown("part of a slice", key.lineno)
+        return Repeated(choose((item, frozenset()) for item in (*items, new)))
+    return Foreign("a dict", frozenset(views_of(base)) | frozenset(views_of(value)))
 
 
 def _unpack(targets: list[ast.expr], value: Value, node: ast.expr, frame: Frame) -> None:
     stars = [i for i, target in enumerate(targets) if isinstance(target, ast.Starred)]
     if isinstance(value, Choice):
-        parts = [_items(option, len(targets), bool(stars), node, frame) for option, _ in value.options]
+        columns = [_items(option, len(targets), stars, node, frame) for option, _ in value.options]
         whens = [when for _, when in value.options]
-        items = [choose(zip(column, whens, strict=True)) for column in zip(*parts, strict=True)]
+        items = [choose(zip(column, whens, strict=True)) for column in zip(*columns, strict=True)]
     elif isinstance(value, Shape) and not stars:
         items = [Number(size) for size in _unpack_shape(value, len(targets), frame)]
     else:
-        items = _items(value, len(targets), bool(stars), node, frame)
+        items = _items(value, len(targets), stars, node, frame)
     for target, item in zip(targets, items, strict=True):
         assign(target.value if isinstance(target, ast.Starred) else target, item, frame)
 
@@ -129,21 +180,23 @@ def _unpack_shape(shape: Shape, count: int, frame: Frame) -> list[Size]:
     return list(Layout(tuple(dims)).of_rank(count).sizes)
 
 
-def _items(value: Value, count: int, has_star: bool, node: ast.expr, frame: Frame) -> list[Value]:
+def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Frame) -> list[Value]:
     """As many values as there are targets."""
     known = elements(value)
-    if known is not None and len(known) == count:
+    if known is not None and len(known) == count and not stars:
         return known
-    if known is not None and has_star and len(known) >= count - 1:
-        rest: Value = Several(tuple(known[count - 1 :]))
-        return [*known[: count - 1], rest]
+    if known is not None and stars and len(known) >= count - 1:
+        front, back = stars[0], len(known) - (count - 1 - stars[0])
+        return [*known[:front], Several(tuple(known[front:back])), *known[back:]]
     match value:
+        case Repeated(item) if stars:
+            return [value if i in stars else _renamed(item, i) for i in range(count)]
         case Repeated(item, part_of):
             part = _smaller(item, part_of) if part_of and count > 1 else item
             return [_renamed(part, i) for i in range(count)]
         case Tensor():
             row = element(value, node, frame)
-            return [row] * count
+            return [Repeated(row) if i in stars else row for i in range(count)]
         case Unknown(why, line, name):
             return [Unknown(why, line, f"{name}#{i}" if name else "") for i in range(count)]
         case _:

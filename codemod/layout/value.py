@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Protocol
 
@@ -259,6 +259,53 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) > OPTIONS_AT_MOST:
         return Unknown(f"one of {len(found)} values, by the path taken")
     return Choice(tuple(found.items()))
+
+
+def parts(value: Value) -> Iterable[Value]:
+    """The values that it holds."""
+    match value:
+        case Several(items):
+            return items
+        case Mapping(items):
+            return [item for _, item in items]
+        case Choice(alternatives):
+            return [option for option, _ in alternatives]
+        case Repeated(item) | Method(item, _):
+            return (item,)
+        case _:
+            return ()
+
+
+def views_of(value: Value) -> Iterator[int]:
+    """The sites with whose results it shares storage."""
+    if isinstance(value, Tensor | Foreign):
+        yield from value.views
+    for part in parts(value):
+        yield from views_of(part)
+
+
+def is_alike(known: Value, found: Value) -> bool:
+    """Do all tensors among what was found lie in memory as one that is known, sizes aside?"""
+    if found is known:
+        return True
+    kinds = {_kind(option) for option, _ in options(known)}
+    return all(_kind(option) in kinds for option, _ in options(found))
+
+
+def _kind(value: Value) -> object:
+    """What a loop that leaves it behind can change by another round, as far as views are concerned."""
+    match value:
+        case Tensor():
+            layouts = (value.default, value.any)
+            return tuple((x.rank, tuple(s.constant for s in x.sizes), x.boundaries, x.is_contiguous) for x in layouts)
+        case Several(items):
+            return tuple(map(_kind, items))
+        case Repeated(item):
+            return Repeated, frozenset(_kind(option) for option, _ in options(item))
+        case Choice():
+            return frozenset(_kind(option) for option, _ in value.options)
+        case _:
+            return type(value)
 
 
 def without_none(value: Value) -> Value:

@@ -84,7 +84,8 @@ def _open(seen: Sequence[Observation]) -> Ruling:
 
 def _switches(observation: Observation) -> tuple[Reason, ...]:
     """The settings of the model under which torch refuses."""
-    return tuple(Reason(f"only where `{test}` is {held}") for test, held in sorted(observation.when))
+    tests = {(test.partition("#")[0], held): None for test, held in sorted(observation.when)}
+    return tuple(Reason(f"only where `{test}` is {held}") for test, held in tests)
 
 
 def _is_failing(observation: Observation) -> bool:
