@@ -101,7 +101,7 @@ def _method_or_field(value: Tensor | Unknown, node: ast.Attribute, name: str, fr
     """A method of tensors that is not called yet; else a field of something that may be no tensor: `outputs.logits`."""
     if f".{node.attr}" in rules() or node.attr in DECIDED:
         return Method(value, node.attr)
-    return Unknown(f"what `{frame.spell(node)}` is", node.lineno, name)
+    return Unknown(f"what `{frame.spell(node)}` is", node.lineno, name, views=value.views)
 
 
 def shape_of(value: Tensor) -> Shape:
@@ -133,7 +133,11 @@ def as_tensor(value: Value) -> Tensor:
     owner = value.name if isinstance(value, Unknown) and value.name else f"?{hash(value) & 0xFFFF_FFFF_FFFF_FFFF:x}"
     layout = unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
     return Tensor(
-        layout, layout, storages=frozenset({owner}), number=value.number if isinstance(value, Unknown) else None
+        layout,
+        layout,
+        views=value.views if isinstance(value, Unknown) else frozenset(),
+        storages=frozenset({owner}),
+        number=value.number if isinstance(value, Unknown) else None,
     )
 
 

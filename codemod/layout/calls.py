@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from codemod.layout import sites
@@ -235,8 +235,13 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
         return _write(receiver, name, node, arguments, frame)
     rule = rules().get(f".{name}")
     if rule is None or is_open:
-        return _returned(node, frame)
+        return _may_share(_returned(node, frame), [receiver])
     return lift(rule, [as_tensor(receiver), *positional], keywords, frame.place(node))
+
+
+def _may_share(value: Unknown, given: Iterable[Value]) -> Unknown:
+    """What an op returns that is not known: maybe a view of what it was given."""
+    return replace(value, views=frozenset(view for item in given for view in views_of(item)))
 
 
 def _write(receiver: Tensor | Unknown | Number, name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -429,6 +434,8 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
     if name.startswith(("numpy.", "np.")):
         return Foreign("a numpy array")
     returned = _returned(node, frame)
+    if name.startswith("torch."):
+        return _may_share(returned, (*positional, *keywords.values()))
     found = frame.interpreter.imported(name, returned, (*positional, *keywords.values()), frame)
     return _of_one(found, node, arguments, frame) if found is not None else returned
 

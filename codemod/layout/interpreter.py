@@ -699,7 +699,7 @@ def _answers(node: ast.AST) -> bool:
 
 def _shares(value: Value) -> bool:
     """Does it share storage with the result of a site?"""
-    if isinstance(value, Tensor | Foreign):
+    if isinstance(value, Tensor | Foreign | Unknown):
         return bool(value.views)
     return isinstance(value, _CARRIERS) and any(map(_shares, parts(value)))
 

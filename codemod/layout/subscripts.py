@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from codemod.layout.attributes import as_tensor
 from codemod.layout.frame import Frame
 from codemod.layout.layout import Dim, Layout, Pack, World
 from codemod.layout.ops.indexing import At, By, Item, NewAxis, Rest, Slice, index
@@ -26,7 +25,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
-    with_views,
+    views_of,
 )
 
 
@@ -63,15 +62,15 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
 
 def of_dict(value: Foreign, node: ast.expr, frame: Frame) -> Value:
     """Something out of a dict that is not followed: a write to it goes on through what was put there."""
-    unknown = frame.unfollowed(node)
-    return with_views(as_tensor(unknown), value.views) if value.views else unknown
+    return replace(frame.unfollowed(node), views=value.views)
 
 
 def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
     key = frame.spell(node.slice)
     if isinstance(value, Unknown) and value.name:
-        return Unknown(value.why, value.line, f"{value.name}[{key}]@{frame.place(node).key}")
-    return frame.unfollowed(node)
+        return Unknown(value.why, value.line, f"{value.name}[{key}]@{frame.place(node).key}", views=value.views)
+    unknown = frame.unfollowed(node)
+    return replace(unknown, views=value.views) if isinstance(value, Unknown) else unknown
 
 
 def _key(node: ast.expr, frame: Frame) -> Item | Value:
@@ -193,4 +192,6 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
         case Foreign(views=views):
             return Foreign("an element", views)
         case _:
-            return Unknown(f"an element of `{frame.spell(node)}`", node.lineno, f"{frame.place(node).key}[]")
+            views = frozenset(views_of(iterable))
+            key = f"{frame.place(node).key}[]"
+            return Unknown(f"an element of `{frame.spell(node)}`", node.lineno, key, views=views)

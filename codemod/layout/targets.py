@@ -50,7 +50,9 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
 
 def written_views(value: Value) -> frozenset[int]:
     """Ids of the calls through which a write to the value goes on."""
-    return frozenset().union(*(option.views for option, _ in options(value) if isinstance(option, Tensor | Foreign)))
+    return frozenset().union(
+        *(option.views for option, _ in options(value) if isinstance(option, Tensor | Foreign | Unknown))
+    )
 
 
 def replace_tensor(node: ast.expr, old: Value, new: Value, frame: Frame) -> None:
@@ -198,7 +200,7 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
             row = element(value, node, frame)
             return [Repeated(row) if i in stars else row for i in range(count)]
         case Unknown(why, line, name):
-            return [Unknown(why, line, f"{name}#{i}" if name else "") for i in range(count)]
+            return [Unknown(why, line, f"{name}#{i}" if name else "", views=value.views) for i in range(count)]
         case _:
             key = frame.place(node).key
             return [Unknown("an element of an unpacked value", node.lineno, f"{key}#{i}") for i in range(count)]

@@ -24,6 +24,8 @@ class Unknown:
     """Two unknown values of one name are the same value: `self.heads`, or the call that it came from."""
     number: Size | None = None
     """What it is if it should be a number."""
+    views: frozenset[int] = frozenset()
+    """Call ids of the sites with whose results it may share storage."""
 
 
 class Op(Protocol):
@@ -278,7 +280,7 @@ def parts(value: Value) -> Iterable[Value]:
 
 def views_of(value: Value) -> Iterator[int]:
     """The sites with whose results it shares storage."""
-    if isinstance(value, Tensor | Foreign):
+    if isinstance(value, Tensor | Foreign | Unknown):
         yield from value.views
     for part in parts(value):
         yield from views_of(part)

@@ -632,6 +632,15 @@ def f(x, cond, n):
 }
 
 WRITES = {
+    "through an op that is not known": """
+def f(x):
+    y = x.t().view(-1)  # written-through
+    torch.broadcast_tensors(y, y)[0].add_(1)
+    z = x.t().view(-1)  # written-through
+    z.an_op()[0].zero_()
+    for row in torch.an_op(x.t().view(-1)):  # written-through
+        row.zero_()
+""",
     "written through dict": """
 def f(x, k):
     d = {}
