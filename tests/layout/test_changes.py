@@ -551,6 +551,15 @@ class A(nn.Module):
 """,
 }
 
+RANKS = {
+    "a dim from the front that may be one of those from the back": """
+def f(x):
+    z = x.mT
+    z.view(z.shape[0], z.shape[1], z.shape[2])  # layout-dependent
+    z.view(*z.shape[:2], -1)  # unknown
+""",
+}
+
 DECORATORS = {
     "decorated": """
 def deco(fn):
