@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
+from itertools import pairwise
 
 from codemod.layout import calls, subscripts
 from codemod.layout.attributes import attribute_of
@@ -259,21 +260,22 @@ def _compare(node: ast.Compare, frame: Frame) -> Value:
 
 def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
     test = frame.spell(node.values[0])
-    first, *rest = _one_by_one(node.values, frame)
+    first, *rest = _one_by_one(node, frame)
     if isinstance(first, Foreign) and all(isinstance(value, Foreign) for value in rest):
         return first
     kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({(test, True)}))]
     return choose([*kept, *((value, frozenset()) for value in rest)])
 
 
-def _one_by_one(nodes: list[ast.expr], frame: Frame) -> list[Value]:
+def _one_by_one(node: ast.BoolOp, frame: Frame) -> list[Value]:
     """The operands of `and` or `or`: behind the first, each may be left out, and with it what it binds."""
-    values = [evaluate(nodes[0], frame)]
-    for node in nodes[1:]:
+    values = [evaluate(node.values[0], frame)]
+    for test, operand in pairwise(node.values):
         before = frame.state
-        frame.state = before.fork()
-        values.append(evaluate(node, frame))
-        joined = join([(before, None), (frame.state, None)])
+        fact = frame.condition(test, isinstance(node.op, ast.And), before)
+        frame.state = before.fork(fact)
+        values.append(evaluate(operand, frame))
+        joined = join([(before.fork((fact[0], not fact[1])), (fact[0], not fact[1])), (frame.state, fact)])
         assert joined is not None
         frame.state = joined if frame.state.versions != before.versions else before
     return values

@@ -552,6 +552,19 @@ class A(nn.Module):
 }
 
 RANKS = {
+    "the other way is made contiguous": """
+def f(x, flag):
+    y = torch.zeros(3, 4) if flag else torch.zeros(4, 3).t()
+    not flag and (y := y.contiguous()) is None
+    return y.view(-1)  # safe
+""",
+    "dims moved that are not there, or twice": """
+def f(x, flag):
+    y = torch.tensor(1.0)
+    if flag:
+        y.movedim(0, 0).view(-1)  # unknown
+    return torch.zeros(2, 3).movedim((0, -2), (1, 1)).view(-1)  # unknown
+""",
     "a dim from the front that may be one of those from the back": """
 def f(x):
     z = x.mT

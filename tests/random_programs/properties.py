@@ -182,7 +182,12 @@ def judge(text: str) -> Judged:
         warnings.simplefilter("ignore")
         tried = list(inputs(text, _rank(text)))
         meetings, judged.runs = meet(text, tried)
-        for place, rulings in verdicts_of(text).items():
+        try:
+            told = verdicts_of(text)
+        except Exception as error:
+            judged.counterexamples.append(f"error: {error!r}")
+            return judged
+        for place, rulings in told.items():
             for verdict, _ in rulings:
                 judged.verdicts[verdict.value] += 1
                 judged.met[verdict.value] += bool(meetings.reached[place])

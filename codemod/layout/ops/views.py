@@ -273,7 +273,11 @@ def movedim(input: Layout, source: Dims, destination: Dims) -> Layout | None:
     if input.rank is None:
         return None
     rank = input.rank
+    if not all(-rank <= dim < rank for dim in (*source, *destination)):
+        return None
     moved = {to % rank: at % rank for at, to in zip(source, destination, strict=True)}
+    if len(moved) != len(source) or len(set(moved.values())) != len(source):
+        return None
     rest = iter(i for i in range(rank) if i not in moved.values())
     return Layout(tuple(input.dims[moved[i] if i in moved else next(rest)] for i in range(rank)))
 
