@@ -48,6 +48,8 @@ class FileResult:
 @dataclass(frozen=True, slots=True)
 class RunResult:
     files: tuple[FileResult, ...] = field(default=())
+    seen: tuple[str, ...] = ()
+    """The files that logs or recordings tell of."""
     unplaced: tuple[str, ...] = ()
     """What logs tell of no file of the run."""
 

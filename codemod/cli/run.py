@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -16,6 +17,7 @@ from codemod.cli.given import STDIN, place_given, show_notes
 from codemod.settings import Settings, Sites, To
 
 if TYPE_CHECKING:
+    from codemod.evidence.given import Given
     from codemod.result import FileResult, RunResult
 
 
@@ -52,7 +54,7 @@ def run(
     given = paths or ["."]
     try:
         _check_usage(given, in_place, check, diff, output, stdin_filename, log)
-        settings = _settings(given, stdin_filename, config, _names(select), _names(ignore), sites, to)
+        settings = settings_of(given, stdin_filename, config, _names(select), _names(ignore), sites, to)
         if given == [STDIN]:
             raw = sys.stdin.buffer.read()
             result = _run_stdin(stdin_filename or "stdin.py", raw, settings, log, evidence)
@@ -61,7 +63,7 @@ def run(
             else:
                 _report(result, format, diff, output, written=False)
         else:
-            result = _run_files(given, settings, log, evidence, jobs or os.cpu_count() or 1, no_cache, in_place)
+            result = _run_files(given, settings, log, evidence, jobs, no_cache, in_place)
             _report(result, format, diff, output, written=in_place)
     except UsageError as error:
         raise out.refuse(str(error)) from None
@@ -102,14 +104,14 @@ def _check_usage(
         raise UsageError(f"--output {output}: {fact}; check the path")
 
 
-def _settings(
+def settings_of(
     paths: list[str],
-    stdin_filename: str,
-    config: Path | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    sites: Sites | None,
-    to: To | None,
+    stdin_filename: str = "",
+    config: Path | None = None,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    sites: Sites | None = None,
+    to: To | None = None,
 ) -> Settings:
     """The command line over the file over the defaults."""
     from codemod.configuration import check_names
@@ -147,7 +149,7 @@ def _run_stdin(name: str, raw: bytes, settings: Settings, logs: list[str], evide
 
     given, errors = place_given(logs, evidence, [name])
     result = process_raw(name, raw, settings, given.by_path.get(name, NO_EVIDENCE))
-    return RunResult((replace(result, errors=(*result.errors, *errors)),), given.notes)
+    return RunResult((replace(result, errors=(*result.errors, *errors)),), tuple(given.by_path), given.notes)
 
 
 def _put_rewritten(file: FileResult, raw: bytes, output: Path | None) -> None:
@@ -166,21 +168,29 @@ def _run_files(
     no_cache: bool,
     in_place: bool,
 ) -> RunResult:
-    from codemod import runner
-    from codemod.cache import default_cache
-    from codemod.cli.progress import progress
     from codemod.in_place import write_changes
-    from codemod.result import FileResult, RunResult
+    from codemod.result import FileResult
     from codemod.sources.walk import walk
 
     found = walk(paths, settings.exclude, settings.root)
     given, errors = place_given(logs, evidence, found.files)
+    result = run_over(found.files, settings, given, jobs=jobs, no_cache=no_cache)
+    failed = tuple(FileResult(error.path, errors=(error,)) for error in (*found.errors, *errors))
+    result = replace(result, files=(*result.files, *failed))
+    return write_changes(result) if in_place else result
+
+
+def run_over(files: Sequence[str], settings: Settings, given: Given, *, jobs: int = 0, no_cache: bool) -> RunResult:
+    """Nothing is written; with a progress bar on a terminal."""
+    from codemod import runner
+    from codemod.cache import default_cache
+    from codemod.cli.progress import progress
+    from codemod.result import RunResult
+
     cache = None if no_cache else default_cache()
     with progress() as advance:
-        files = list(runner.run(found.files, settings, jobs, cache, advance, given.by_path))
-    files += [FileResult(error.path, errors=(error,)) for error in (*found.errors, *errors)]
-    result = RunResult(tuple(files), given.notes)
-    return write_changes(result) if in_place else result
+        done = list(runner.run(files, settings, jobs or os.cpu_count() or 1, cache, advance, given.by_path))
+    return RunResult(tuple(done), tuple(given.by_path), given.notes)
 
 
 def _report(result: RunResult, format: Format, diff: bool, output: Path | None, *, written: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from codemod.evidence.failure import Kind
+from codemod.evidence.failure import Failure, Frame, Kind
 from codemod.evidence.locate import user_frame
 from codemod.evidence.log_text import decode_log
 from codemod.evidence.recorded import Recorded, Recordings
@@ -17,36 +17,62 @@ from codemod.result import FileError
 from codemod.sources.notebook import Notebook, decode_notebook
 from codemod.sources.source import read
 
+NOTHING_TOLD = "no failure of a view, a shape or a bmm in it"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """One failure of a log, and the file of the run that holds the failing call; or why there is none."""
+
+    log: str
+    failure: Failure
+    path: str | None
+    frame: Frame | None
+    why: str
+
+    @property
+    def text(self) -> str:
+        return told(self.log, self.failure)
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """The evidence by file, and a sentence for each failure that is in none of them."""
 
     by_path: Mapping[str, Evidence] = field(default_factory=dict)
+    located: tuple[Located, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def _locate(logs: Mapping[str, bytes], paths: Sequence[str]) -> tuple[Located, ...]:
+    """What the logs tell of views, shapes and bmm, in order."""
+    text_of = cache(_text_of)
+    found = []
+    for name, raw in logs.items():
+        for failure in read_log(decode_log(raw)):
+            if failure.kind is not Kind.OTHER:
+                user = user_frame(failure, paths, text_of)
+                found.append(Located(name, failure, user.path, user.frame, user.why))
+    return tuple(found)
 
 
 def place(logs: Mapping[str, bytes], recordings: Recordings, paths: Sequence[str]) -> Given:
     """`logs` by name."""
-    text_of = cache(_text_of)
     placed: dict[str, list[Placed]] = {}
     notes: list[str] = []
-    for name, raw in logs.items():
-        failures = [failure for failure in read_log(decode_log(raw)) if failure.kind is not Kind.OTHER]
-        if not failures:
-            notes.append(f"{name}: no failure of a view, a shape or a bmm in it")
-        for failure in failures:
-            found = user_frame(failure, paths, text_of)
-            if found.path is not None and found.frame is not None:
-                placed.setdefault(found.path, []).append(Placed(name, failure, found.frame))
-            else:
-                notes.append(f"{told(name, failure)}: {found.why}.  {failure.kind.explanation}")
+    located = _locate(logs, paths)
+    for one in located:
+        if one.path is not None and one.frame is not None:
+            placed.setdefault(one.path, []).append(Placed(one.log, one.failure, one.frame))
+        else:
+            notes.append(f"{one.text}: {one.why}.  {one.failure.kind.explanation}")
+    notes += [f"{log}: {NOTHING_TOLD}" for log in logs if all(one.log != log for one in located)]
     recorded = _recorded(recordings, paths)
     by_path = {
         path: Evidence(tuple(dict.fromkeys(placed.get(path, ()))), tuple(recorded.get(path, ())))
         for path in (*placed, *recorded)
     }
-    return Given(by_path, tuple(dict.fromkeys(notes)))
+    return Given(by_path, located, tuple(dict.fromkeys(notes)))
 
 
 def _recorded(recordings: Recordings, paths: Sequence[str]) -> dict[str, list[Recorded]]:

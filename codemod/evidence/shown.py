@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codemod.evidence.failure import Failure, Frame, Kind, Sizes
+from codemod.evidence.messages import quote
 from codemod.evidence.recorded import Recorded
 from codemod.finding import Reason
 
@@ -60,12 +61,12 @@ class Placed:
 
 
 def told(log: str, failure: Failure) -> str:
-    """The log's name and the message, on one line."""
-    first = " ".join(failure.message.strip().partition("\n")[0].split())
-    return f"{log}: {first if len(first) <= _LONGEST else f'{first[:_LONGEST]}...'}"
+    """The log's name, and what is wrong in torch's own words."""
+    said = quote(failure.message).rstrip(".")
+    return f"{log}: {said if len(said) <= _LONGEST else f'{said[:_LONGEST]}...'}"
 
 
-_LONGEST = 200
+_LONGEST = 120
 
 
 @dataclass(frozen=True, slots=True)
