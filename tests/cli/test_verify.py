@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ PROGRAM = (
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["verify", *arguments])
+    return CliRunner().invoke(app, ["verify", "--python", sys.executable, *arguments])
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def test_a_failing_rung_exits_1_and_json_tells_all_of_it(project: Path) -> None:
         (["net.py:f", "--rungs", "eagre"], "--rungs: no rung `eagre`"),
         (["net.py:f", "--fixed", "--against", "HEAD"], "choose one"),
         (["net.py:f", "--sites", "all"], "give --fixed as well"),
-        (["net.py:f", "--python", "no-such-python"], "--python no-such-python: cannot be started"),
+        (["net.py:f", "--python", "no-such-python"], "--python no-such-python: no such interpreter; check the path"),
         (["net.py:g"], "net.py: no `g` in it; it has `f`, `example_inputs`"),
     ],
 )
@@ -82,6 +84,17 @@ def test_wrong_usage_exits_2_and_says_what_to_do(project: Path, arguments: list[
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert why in result.stderr
+
+
+def test_the_active_environment_is_the_default_and_one_without_torch_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "bare"], cwd=project, check=True)
+    monkeypatch.setenv("VIRTUAL_ENV", str(project / "bare"))
+    result = CliRunner().invoke(app, ["verify", "net.py:f"])
+    bare = project / "bare" / "bin" / "python"
+    why = f"torch-codemod: {bare}: has no torch; name the interpreter of your environment with --python\n"
+    assert (result.exit_code, result.output) == (2, why)
 
 
 def test_rules_lists_the_known_issues_with_the_installed_torch() -> None:
