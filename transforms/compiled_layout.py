@@ -5,11 +5,12 @@ one that is channels_last.  A program that never sees such a batch may still fai
 the output of a two-dimensional convolution channels_last, and leaves a `.contiguous()` behind it out.  Dims that are
 taken as one before the call, and apart again behind it, fit any strides, and change neither values nor gradients.
 
-Rewritten: what torch refuses in eager, and what a convolution or a channels_last input reaches in a function that this
-file compiles.  Left alone: one batch dim or none; a function that nothing here compiles, and one for another backend
-or with options.  Only reported: an input without a name, which would be computed twice; one that may have fewer than
-three dims; and `.view(torch.complex64)` of such a convolution, since `view_as_complex`, which works, has a gradient
-where the view has none.
+Rewritten: what torch refuses in eager, and what a convolution reaches within a function that this file compiles.  Left
+alone: one batch dim or none; a function that nothing here compiles, and one for another backend or with options; what
+an op makes of the convolution that is contiguous under Inductor too (softmax, a matrix product).  Only reported: an
+input without a name, which would be computed twice; one that may have fewer than three dims; and
+`.view(torch.complex64)` of such a convolution, since `view_as_complex`, which works, has a gradient where the view has
+none.
 
 Source: https://github.com/pytorch/pytorch/issues/188222; aten/src/ATen/native/LinearAlgebra.cpp, mexp
 """

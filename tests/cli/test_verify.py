@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,47 @@ def test_fixed_exits_0_where_the_rewrite_makes_every_rung_pass(project: Path) ->
     ]
     assert lines[8].endswith("net.py:4: in f")
     assert lines[9:] == ["        return x.t().view(-1)", "after: 2 rungs pass"]
+
+
+CONVOLVED = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, x):
+        y = self.conv(x)
+        return torch.matrix_exp(y)
+
+def train():
+    return torch.compile(Net())
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
+def test_fixed_cures_a_known_issue_that_only_inductor_shows(project: Path) -> None:
+    (project / "net.py").write_text(CONVOLVED)
+    result = invoke("net.py:Net", "--inputs", "torch.randn(2, 3, 8, 8)", "--rungs", "eager,inductor", "--fixed")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    statuses = [(*line.split()[:3],) for line in lines[:4]]
+    assert statuses == [
+        ("before", "eager", "ok"),
+        ("before", "inductor", "failed"),
+        ("after", "eager", "ok"),
+        ("after", "inductor", "ok"),
+    ]
+    assert lines[4:7] == [
+        "net.py: rewritten in a copy",
+        "before: first rung that fails: inductor (failed)",
+        "    forward: RuntimeError in linalg_matrix_exp",
+    ]
+    assert "net.py:10: in forward" in result.stdout
+    assert "known issue, pytorch #188222" in result.stdout
+    assert lines[-1] == "after: 2 rungs pass"
+    assert (project / "net.py").read_text() == CONVOLVED
 
 
 def test_a_failing_rung_exits_1_and_json_tells_all_of_it(project: Path) -> None:
