@@ -5,12 +5,12 @@ one that is channels_last.  A program that never sees such a batch may still fai
 the output of a two-dimensional convolution channels_last, and leaves a `.contiguous()` behind it out.  Dims that are
 taken as one before the call, and apart again behind it, fit any strides, and change neither values nor gradients.
 
-Rewritten: what torch refuses in eager, and what a convolution reaches within a function that this file compiles.  Left
-alone: one batch dim or none; a function that nothing here compiles, and one for another backend or with options; what
-an op makes of the convolution that is contiguous under Inductor too (softmax, a matrix product).  Only reported: an
-input without a name, which would be computed twice; one that may have fewer than three dims; and
-`.view(torch.complex64)` of such a convolution, since `view_as_complex`, which works, has a gradient where the view has
-none.
+Rewritten: what torch refuses in eager, what a convolution reaches within a function that this file compiles, and what
+was refused in a run (`--log`).  Left alone: one batch dim or none; a function that nothing here compiles, and one for
+another backend or with options; what an op makes of the convolution that is contiguous under Inductor too (softmax, a
+matrix product).  Only reported: an input without a name, which would be computed twice; one that may have fewer than
+three dims; and `.view(torch.complex64)` of such a convolution, since `view_as_complex`, which works, has a gradient
+where the view has none.
 
 Source: https://github.com/pytorch/pytorch/issues/188222; aten/src/ATen/native/LinearAlgebra.cpp, mexp
 """
@@ -19,10 +19,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import libcst as cst
 
+from codemod.evidence.failure import Kind
+from codemod.evidence.shown import UNSEEN
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.layout.layout import Layout
 from codemod.layout.op_call import Form, Observation, OpCall
@@ -220,6 +223,21 @@ def _flattened(receiver: cst.BaseExpression) -> cst.Call:
 
 
 def _ruling(call: OpCall) -> Ruling:
+    source = _of_source(replace(call, seen=UNSEEN))
+    refused = tuple(one.reason for one in call.seen.of(Kind.VIEW_REFUSED))
+    if not refused:
+        return source
+    return Ruling(Verdict.FAILING, (*refused[:2], *_contradiction(source), *source.reasons))
+
+
+def _contradiction(source: Ruling) -> tuple[Reason, ...]:
+    if source.verdict not in (Verdict.SAFE, Verdict.NOT_A_SHAPE_VIEW):
+        return ()
+    text = f"the source says that it is {source.verdict.value}: the file has changed since, or torch-codemod is wrong"
+    return (Reason(text),)
+
+
+def _of_source(call: OpCall) -> Ruling:
     eager = rule_on(call)
     if eager.verdict in (Verdict.FAILING, Verdict.NOT_A_SHAPE_VIEW) or not call.observations:
         return eager
@@ -282,6 +300,8 @@ def _missing(call: OpCall) -> tuple[Reason, ...]:
         found.append(Reason("its input has no name, and would be computed twice: bind it to one first"))
     if not all(isinstance(o.receiver, Tensor) and _least_rank(o.receiver.default) >= 3 for o in call.observations):
         found.append(Reason("its input may have no batch dim, or be something else than a tensor"))
+    if call.seen.of(Kind.VIEW_REFUSED) and _contradiction(_of_source(replace(call, seen=UNSEEN))):
+        found.append(Reason("no path of this source leads to what was seen"))
     if call.is_guarded:
         found.append(Reason("an `except` around it counts on the error"))
     return tuple(found)

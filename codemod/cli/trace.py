@@ -76,7 +76,8 @@ def _merge(parts: list[Path], target: Path, shown: Path) -> None:
     if not parts:
         typer.echo("torch-codemod: nothing recorded, the program did not import torch or called none of it", err=True)
         return
-    header = parts[0].open(encoding="utf-8").readline().strip()
+    with parts[0].open(encoding="utf-8") as part:
+        header = part.readline().strip()
     target.write_text(render(recordings, header), encoding="utf-8")
     typer.echo(f"torch-codemod: {_told(recordings)}; written to {shown}", err=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
+from codemod.evidence.shown import UNSEEN, Seen
 from codemod.finding import Reason, Span
 from codemod.layout.record import record
 from codemod.layout.size import Size
@@ -89,6 +90,8 @@ class HardCoded:
     """An expression for the size that the target's own `-1` stands for; empty: none is known."""
     batch_text: str = ""
     """An expression for the batch as the receiver has it, `x.shape[0]`; empty: none is known."""
+    is_moved: bool = False
+    """The target's own `-1` is at the wrong dim: what it comes to now is not what the call is to become."""
 
 
 @record(frozen=True, slots=True)
@@ -121,3 +124,5 @@ class OpCall:
     """Of matrix_exp and view: the `torch.compile` of this file that reaches it."""
     batches: tuple[Reason, ...] = ()
     """Of Dim: the bmm calls of this file that take it as their batch."""
+    seen: Seen = UNSEEN
+    """What logs and recorded runs show of it."""

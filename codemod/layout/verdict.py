@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from codemod.evidence.failure import Kind
+from codemod.evidence.shown import Shown
 from codemod.finding import Reason, Verdict
 from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.origin import Origin, OriginKind
@@ -33,7 +35,30 @@ class Ruling:
 
 
 def rule_on(call: OpCall) -> Ruling:
-    """The verdict of a view, or of an op that is a view where it can be."""
+    """The verdict of a view, or of an op that is a view where it can be; what was seen of it goes before the source."""
+    ruling = _of_source(call)
+    refused = call.seen.of(Kind.VIEW_REFUSED)
+    if not refused:
+        return ruling
+    reasons = (*(one.reason for one in refused[:2]), *_contradiction(ruling, refused), *ruling.reasons)
+    if ruling.verdict is Verdict.WRITTEN_THROUGH:
+        return Ruling(ruling.verdict, reasons)
+    if call.writes or call.keeps:
+        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *(call.writes or call.keeps)[:2]))
+    return Ruling(Verdict.FAILING, reasons)
+
+
+def _contradiction(ruling: Ruling, refused: Sequence[Shown]) -> tuple[Reason, ...]:
+    """What was refused cannot be safe: one of the two is wrong, and the user is told."""
+    if ruling.verdict not in (Verdict.SAFE, Verdict.NOT_A_SHAPE_VIEW):
+        return ()
+    text = f"the source says that it is {ruling.verdict.value}"
+    if any(one.is_of_this_text for one in refused):
+        return (Reason(f"{text}: a fault of torch-codemod, please report it"),)
+    return (Reason(f"{text}: the file has changed since, or torch-codemod is wrong (please report it)"),)
+
+
+def _of_source(call: OpCall) -> Ruling:
     seen = [observation for observation in call.observations if _is_tensor(observation)]
     if not call.observations:
         return Ruling(Verdict.UNKNOWN, (Reason("the analysis does not reach this call"),))
