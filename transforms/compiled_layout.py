@@ -275,6 +275,7 @@ def _refused_by_inductor(seen: Observation) -> Iterator[Reason]:
         for origin in free.origins:
             if origin.kind is OriginKind.CONVOLUTION:
                 yield Reason("Inductor makes the output of this convolution channels_last", line=origin.line)
+                yield from seen.callers[-2:]
 
 
 def _complex_convolutions(seen: Observation) -> Iterator[int | None]:

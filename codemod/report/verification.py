@@ -50,6 +50,8 @@ def conclusion(verification: Verification) -> Iterator[Text]:
     """The first rung that fails, with the user's line and the cure, of each ladder."""
     for path in verification.changed:
         yield Text(f"{path}: rewritten in a copy", style="dim")
+    if verification.is_unchanged:
+        yield Text("nothing to rewrite, so there is no after; `torch-codemod run` tells what it keeps, and why")
     for ladder in verification.ladders:
         yield from _of_ladder(ladder)
 
@@ -60,7 +62,8 @@ def _of_ladder(ladder: Ladder) -> Iterator[Text]:
     if fault is None:
         skipped = sum(rung.status is Status.SKIPPED for rung in ladder.rungs)
         passed = len(ladder.rungs) - skipped
-        yield Text(f"{title}{passed} rungs pass" + (f", {skipped} skipped" if skipped else ""))
+        told = "1 rung passes" if passed == 1 else f"{passed} rungs pass"
+        yield Text(f"{title}{told}" + (f", {skipped} skipped" if skipped else ""))
         return
     yield Text(f"{title}first rung that fails: {fault.name} ({fault.status.value})", style="bold")
     if fault.failure is not None:

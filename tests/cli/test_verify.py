@@ -50,6 +50,18 @@ def test_fixed_exits_0_where_the_rewrite_makes_every_rung_pass(project: Path) ->
     assert lines[9:] == ["        return x.t().view(-1)", "after: 2 rungs pass"]
 
 
+def test_fixed_says_where_there_is_nothing_to_rewrite(project: Path) -> None:
+    (project / "net.py").write_text(PROGRAM.replace("view", "reshape"))
+    result = invoke("net.py:f", "--rungs", "eager", "--fixed")
+    assert result.exit_code == 0, result.output
+    row, *rest = result.stdout.splitlines()
+    assert row.split()[:3] == ["before", "eager", "ok"]
+    assert rest == [
+        "nothing to rewrite, so there is no after; `torch-codemod run` tells what it keeps, and why",
+        "before: 1 rung passes",
+    ]
+
+
 CONVOLVED = """\
 import torch
 

@@ -93,7 +93,7 @@ def test_a_compiler_of_the_file_reaches_the_function(compiled: str) -> None:
     found = only(text)
     assert (found.verdict, found.action) == (Verdict.FAILING, Action.REWRITE)
     assert found.reasons[0].text == "compiled by Inductor"
-    assert [reason.line for reason in found.reasons[1:]] == [11]
+    assert found.reasons[1].line == 11
     assert rewritten(text, "compiled-layout") == net(CURED, compiled)
 
 
@@ -167,6 +167,18 @@ def test_what_cannot_be_rewritten_is_reported_with_its_cure(site: str, reason: s
     said = [told.text for told in found.reasons]
     assert any(text.startswith(reason) for text in said)
     assert said[-1] == f"cure: {CURED}"
+
+
+def test_what_a_caller_brings_is_reported_where_others_may_bring_a_single_matrix() -> None:
+    text = net("expm(y)").replace("class Net", "def expm(y):\n    return torch.matrix_exp(y)\n\nclass Net", 1)
+    found = only(text)
+    assert (found.verdict, found.action) == (Verdict.FAILING, Action.REPORT)
+    assert [(reason.text, reason.line) for reason in found.reasons[:3]] == [
+        ("compiled by Inductor", 25),
+        ("Inductor makes the output of this convolution channels_last", 14),
+        ("called from `Net.forward`", 15),
+    ]
+    assert found.reasons[3].text.startswith("its input may have no batch dim")
 
 
 def test_a_copy_that_inductor_leaves_out_does_not_count() -> None:
