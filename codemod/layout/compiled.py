@@ -1,7 +1,7 @@
 """Which functions of a file Inductor compiles: those that a `torch.compile` or an AOTInductor package of it reaches.
 
-Inductor chooses the strides of what it computes.  Another backend, `layout_optimization` or a test of what the call's
-options are leaves it open whether it does, and then nothing is said.
+Inductor chooses the strides of what it computes.  Of another backend, of options, and of a file that mentions
+`layout_optimization`, nothing is said.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class _Reach:
     """What runs once the first of `run` does: functions by their names, and modules by being made."""
 
     program: Program
+    by_node: Mapping[int, Routine]
     run: list[Routine] = field(default_factory=list)
     known: list[ast.ClassDef] = field(default_factory=list)
     """Classes whose methods may be called by their names."""
@@ -54,49 +55,48 @@ class _Reach:
     def spread(self) -> None:
         for routine in self.run:  # grows on the way
             if routine.owner is not None:
-                self.know(routine.owner)
-            self._enter(routine.children)
+                self._know(routine.owner)
+            self.enter(child.node for child in routine.children)
             for name in sorted(routine.called):
                 if name in self.program.functions:
-                    self._enter(self._routines([self.program.functions[name]]))
+                    self.enter([self.program.functions[name]])
                 if name in self.program.classes:
                     self.make(self.program.classes[name])
             for owner in self.known:
                 methods = self.program.methods(owner)
-                self._enter(self._routines(methods[name] for name in sorted(routine.called & methods.keys())))
+                self.enter(methods[name] for name in sorted(routine.called & methods.keys()))
 
     def make(self, owner: ast.ClassDef) -> None:
         """An object of it may be called."""
         methods = self.program.methods(owner)
-        self._enter(self._routines(methods[name] for name in _ENTRIES if name in methods))
-        self.know(owner)
+        self.enter(methods[name] for name in _ENTRIES if name in methods)
+        self._know(owner)
 
-    def know(self, owner: ast.ClassDef) -> None:
+    def _know(self, owner: ast.ClassDef) -> None:
         if owner in self.known:
             return
         self.known.append(owner)
-        init = self.program.methods(owner).get("__init__")
-        for routine in self._routines([init] if init is not None else []):
-            for name in sorted(routine.called & self.program.classes.keys()):
-                self.make(self.program.classes[name])
+        init = self.by_node.get(id(self.program.methods(owner).get("__init__")))
+        for name in sorted(init.called & self.program.classes.keys()) if init is not None else ():
+            self.make(self.program.classes[name])
 
-    def _routines(self, nodes: Iterable[ast.AST]) -> list[Routine]:
-        wanted = {id(node) for node in nodes}
-        return [routine for routine in self.program.routines if id(routine.node) in wanted] if wanted else []
-
-    def _enter(self, routines: Iterable[Routine]) -> None:
-        self.run += [r for r in routines if r not in self.run and not _is_decorated(r, _KEPT_OUT, self.program)]
+    def enter(self, nodes: Iterable[ast.AST]) -> None:
+        """Functions that run as well, unless they are kept out of graphs."""
+        found = (self.by_node[id(node)] for node in nodes if id(node) in self.by_node)
+        self.run += [r for r in found if r not in self.run and not _is_decorated(r, _KEPT_OUT, self.program)]
 
 
 def _roots(program: Program) -> Iterator[tuple[int, _Reach]]:
     """What is compiled, with the line that says so."""
+    by_node = {id(routine.node): routine for routine in program.routines}
     for routine in program.routines:
-        if any(_is_inductors(decorator, program) for decorator in _decorators(routine)):
-            yield routine.node.lineno - 1, _Reach(program, [routine])  # type: ignore[union-attr]
+        for decorator in _decorators(routine):
+            if _is_inductors(decorator, program):
+                yield decorator.lineno, _Reach(program, by_node, [routine])
         for call in routine.suppliers:
             compiled = _compiled_by(call, program)
             if compiled is not None:
-                reach = _Reach(program)
+                reach = _Reach(program, by_node)
                 _begin(reach, compiled, routine)
                 yield call.lineno, reach
 
@@ -144,12 +144,12 @@ def _begin(reach: _Reach, compiled: ast.expr, routine: Routine) -> None:
         if dotted(node.func) in program.classes:
             reach.make(program.classes[dotted(node.func)])
     elif isinstance(node, ast.Lambda):
-        reach.run += [found for found in program.routines if found.node is node]
+        reach.enter([node])
     elif name in program.functions:
-        reach.run += [found for found in program.routines if found.node is program.functions[name]]
+        reach.enter([program.functions[name]])
     elif name.startswith("self.") and routine.owner is not None:
-        method = program.methods(routine.owner).get(name.removeprefix("self."))
-        reach.run += [found for found in program.routines if found.node is method]
+        methods = program.methods(routine.owner)
+        reach.enter(methods[known] for known in (name.removeprefix("self."),) if known in methods)
 
 
 def _behind(node: ast.expr, routine: Routine, program: Program) -> ast.expr:

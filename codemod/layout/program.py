@@ -382,7 +382,7 @@ def _renamed_imports(tree: ast.Module) -> frozenset[str]:
         for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.asname and alias.name in ("Dim", "bmm")
+        if alias.asname and alias.name in ("Dim", "bmm", "matrix_exp")
     )
 
 

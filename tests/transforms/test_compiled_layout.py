@@ -153,6 +153,21 @@ def test_a_batch_that_eager_refuses_is_mended_without_a_compiler(body: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("imported", "name"),
+    [
+        ("from torch import matrix_exp", "matrix_exp"),
+        ("from torch.linalg import matrix_exp as expm", "expm"),
+        ("import torch.linalg as la", "la.matrix_exp"),
+        ("expm = torch.Tensor.matrix_exp", "torch.Tensor.matrix_exp"),
+    ],
+)
+def test_other_names_of_the_op(imported: str, name: str) -> None:
+    text = function(f"n, c, h, w = x.shape\ny = x.transpose(0, 1)\nreturn {name}(y)", before=f"{imported}\n")
+    cured = CURED.replace("torch.matrix_exp", name)
+    assert rewritten(text, "compiled-layout") == text.replace(f"{name}(y)", cured)
+
+
+@pytest.mark.parametrize(
     ("site", "reason"),
     [
         ("torch.matrix_exp(self.conv(x))", "its input has no name"),
