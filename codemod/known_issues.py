@@ -71,7 +71,8 @@ KNOWN_ISSUES = (
         since="2.13",
         fixed=None,
         recognise=(_REFUSED,),
-        cure="torch.matrix_exp(y.flatten(0, -3)).unflatten(0, y.shape[:-2]); .contiguous() does not help",
+        cure="torch.matrix_exp(y.flatten(0, -3)).unflatten(0, y.shape[:-2]), as `compiled-layout` writes it; "
+        ".contiguous() does not help",
         source=f"{_TORCH}/issues/188222",
     ),
     KnownIssue(

@@ -38,6 +38,8 @@ class Observation:
     """With everything that the source does not fix contiguous; None where the receiver is not a tensor."""
     any: Judgement | None = None
     """With everything that the source does not fix of any strides."""
+    uncopied: tuple[Judgement, Judgement] | None = None
+    """`default` and `any` without the `.contiguous()` or `.clone()` that matrix_exp gets: Inductor may leave it out."""
     when: frozenset[Condition] = frozenset()
     """The tests, beside those of arguments alone, that must come out so for the receiver to be this one of several."""
     callers: tuple[Reason, ...] = ()
@@ -98,7 +100,7 @@ class OpCall:
 
     path: str
     operation: str
-    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim."""
+    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim, matrix_exp."""
     form: Form
     span: Span
     node: ast.Call
@@ -118,6 +120,8 @@ class OpCall:
     """Of view and reshape, where a size is hard-coded and something in the file speaks to it."""
     batch: Batch | None = None
     """Of bmm."""
+    compiled: tuple[Reason, ...] = ()
+    """Of matrix_exp and view: the `torch.compile` of this file that reaches it."""
     batches: tuple[Reason, ...] = ()
     """Of Dim: the bmm calls of this file that take it as their batch."""
     seen: Seen = UNSEEN

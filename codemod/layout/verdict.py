@@ -14,7 +14,14 @@ from codemod.layout.value import Foreign, Number, Tensor, Unknown
 from codemod.layout.viewable import Judgement, Legality
 
 _NAMED = frozenset(
-    {OriginKind.CALLER, OriginKind.MEMORY_FORMAT, OriginKind.BACKEND, OriginKind.SIZE_ONE, OriginKind.GRADIENT}
+    {
+        OriginKind.CALLER,
+        OriginKind.MEMORY_FORMAT,
+        OriginKind.CONVOLUTION,
+        OriginKind.BACKEND,
+        OriginKind.SIZE_ONE,
+        OriginKind.GRADIENT,
+    }
 )
 """Origins of a layout that somebody may really bring."""
 
