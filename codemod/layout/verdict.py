@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from codemod.evidence.failure import Kind
@@ -24,6 +25,9 @@ _NAMED = frozenset(
     }
 )
 """Origins of a layout that somebody may really bring."""
+
+_KEY = re.compile(r"[\w.]*:\d+:\d+[^`.\s]*\.?")
+"""Where an object was made, as the analysis names it: `Net.forward:7:9:30.hidden` is `hidden` to a reader."""
 
 
 @record(frozen=True, slots=True)
@@ -163,4 +167,4 @@ def _merge(judgement: Judgement | None) -> tuple[Reason, ...]:
 
 
 def _spell(origins: Iterable[Origin]) -> tuple[Reason, ...]:
-    return tuple(Reason(origin.text, line=origin.line) for origin in list(origins)[:3])
+    return tuple(Reason(_KEY.sub("", origin.text), line=origin.line) for origin in list(origins)[:3])

@@ -612,3 +612,12 @@ def f(x, flip, g):
     return None
 """
     )
+
+
+def test_reasons_do_not_show_how_the_analysis_names_an_object() -> None:
+    text = (
+        "class Out:\n    pass\n\n\ndef make():\n    return Out()\n\n\n"
+        "def f():\n    out = make()\n    return out.tokens.view(2, -1)\n"
+    )
+    (ruling,) = rulings(text).values()
+    assert [reason.text for reason in ruling.reasons] == ["what `tokens` is"]
