@@ -119,7 +119,7 @@ def _index_shape(shape: Shape, key: Item | Value | None, node: ast.Subscript, fr
     position = key.size.constant if isinstance(key, Number) else None
     if position is None:
         return _unknown(shape, node, frame)
-    layout = _opened(shape, position + 1 if position >= 0 else 0, -position if position < 0 else 0)
+    layout = _exposed(shape, position + 1 if position >= 0 else 0, -position if position < 0 else 0)
     if at is None and not -len(shape.items) <= position < len(shape.items):
         return _unknown(shape, node, frame)
     i = layout.index(position)
@@ -132,8 +132,10 @@ def _slice_shape(shape: Shape, key: Slice, node: ast.Subscript, frame: Frame) ->
         return _unknown(shape, node, frame)
     front = max([0, *(b for b in bounds if b is not None and b >= 0)])
     back = max([0, *(-b for b in bounds if b is not None and b < 0)])
-    layout = _opened(shape, front, back)
-    dims = layout.dims
+    layout = _exposed(shape, front, back)
+    dims, at = layout.dims, layout.pack_at
+    if at is not None and front > at:
+        return _unknown(shape, node, frame)
     if layout.pack_at is None:
         kept = dims[slice(*bounds)]
     else:
@@ -142,11 +144,12 @@ def _slice_shape(shape: Shape, key: Slice, node: ast.Subscript, frame: Frame) ->
     return Shape(tuple(dim.pack or dim.size for dim in kept))
 
 
-def _opened(shape: Shape, front: int, back: int) -> Layout:
+def _exposed(shape: Shape, front: int, back: int) -> Layout:
     dims = tuple(
         Dim(item, ONE) if isinstance(item, Size) else Dim(Size.of(item.atom), ONE, item) for item in shape.items
     )
-    return Layout(dims).opened(front, back)
+    layout = Layout(dims).exposed(front)  # from the front, a dim may be one of those known from the back
+    return layout.opened(0, back)
 
 
 def _index_sequence(
