@@ -16,6 +16,7 @@ from platformdirs import user_cache_path
 import codemod
 from codemod.edit.helper_file import helper_for
 from codemod.engine import process, process_raw
+from codemod.evidence.shown import NO_EVIDENCE, Evidence
 from codemod.result import FileResult
 from codemod.settings import Settings
 
@@ -26,20 +27,17 @@ class Cache:
 
     folder: Path
 
-    def look_up(self, path: str, settings: Settings, context: bytes = b"") -> FileResult:
-        """The result for the file as it is now, from the cache or made anew; with errors it is made anew each time.
-
-        `context` stands for what the result depends on outside of the file.
-        """
+    def look_up(self, path: str, settings: Settings, evidence: Evidence = NO_EVIDENCE) -> FileResult:
+        """The result for the file as it is now, from the cache or made anew; with errors it is made anew each time."""
         try:
             raw = Path(path).read_bytes()
         except OSError:
-            return process(path, settings)
-        place = self.folder / _key(path, raw, settings, context)
+            return process(path, settings, evidence)
+        place = self.folder / _key(path, raw, settings, evidence)
         found = _load(place)
         if found is not None and all(_digest(other) == digest for other, digest in found.read):
             return found
-        result = process_raw(path, raw, settings)
+        result = process_raw(path, raw, settings, evidence)
         if not result.errors:
             _save(place, result)
         return result
@@ -63,9 +61,9 @@ def default_cache() -> Cache:
     return cache
 
 
-def _key(path: str, raw: bytes, settings: Settings, context: bytes) -> str:
+def _key(path: str, raw: bytes, settings: Settings, evidence: Evidence) -> str:
     digest = hashlib.sha256(_tool())
-    digest.update(repr((path, str(Path.cwd()), settings, _helper(path), context)).encode())
+    digest.update(repr((path, str(Path.cwd()), settings, _helper(path), evidence)).encode())
     digest.update(raw)
     return digest.hexdigest()
 

@@ -14,7 +14,10 @@ from pathspec import GitIgnoreSpec
 
 from codemod.edit.apply import apply
 from codemod.edit.helper_file import helper_change, helper_for
-from codemod.finding import Action, Finding, Reason
+from codemod.evidence.failure import Kind
+from codemod.evidence.join import join
+from codemod.evidence.shown import NO_EVIDENCE, Evidence, Seen
+from codemod.finding import Action, Finding, Reason, Verdict
 from codemod.layout.analyse import analyse
 from codemod.layout.project import LINES, Project
 from codemod.registry import transforms
@@ -28,31 +31,40 @@ from codemod.syntax.suppress import suppressions
 from codemod.transform import Transform
 
 _CANDIDATE = re.compile(
-    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim\s*\(|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
+    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim\s*\(|matrix_exp\b|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
     rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])"
     rb"|out\s*=[^,\n]*\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(|torch-codemod:"
 )
-_WORDS = (b".view", b"bmm", b"Dim", b"reshape", b"flatten", b"ravel", b"contiguous", b"torch-codemod:")
+_WORDS = (b".view", b"bmm", b"Dim", b"matrix_exp", b"reshape", b"flatten", b"ravel", b"contiguous", b"torch-codemod:")
 """One of them is in whatever the expression above finds; looking for them first is much faster."""
 _COPY = re.compile(rb"\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(")
+_TOLD_BY = {
+    Kind.VIEW_REFUSED: "view-to-reshape",
+    Kind.DTYPE_VIEW: "view-to-reshape",
+    Kind.SHAPE_INVALID: "size-to-minus-one",
+    Kind.SPECIALIZED: "size-to-minus-one",
+    Kind.BATCH_TOO_LARGE: "chunk-bmm",
+    Kind.OUTPUT_LIMIT: "chunk-bmm",
+}
+"""Whose the failures are where no transform looks at the call."""
 _BOUND = re.compile(rb"\s*(\w+)[ \t]*=[^=]")
 
 
-def process(path: str, settings: Settings) -> FileResult:
+def process(path: str, settings: Settings, evidence: Evidence = NO_EVIDENCE) -> FileResult:
     """What the file at `path` holds and what it would become; writes nothing."""
     source = read(path)
     if isinstance(source, FileError):
         return FileResult(path, errors=(source,))
-    return process_raw(path, source.raw, settings)
+    return process_raw(path, source.raw, settings, evidence)
 
 
-def process_raw(path: str, raw: bytes, settings: Settings) -> FileResult:
+def process_raw(path: str, raw: bytes, settings: Settings, evidence: Evidence = NO_EVIDENCE) -> FileResult:
     """As `process`, for bytes that are already read."""
-    if not _is_candidate(raw):
+    if evidence == NO_EVIDENCE and not _is_candidate(raw):
         return FileResult(path)
     with gc_paused():
         try:
-            return with_deep_stack(lambda: _process(path, raw, settings))
+            return with_deep_stack(lambda: _process(path, raw, settings, evidence))
         except Exception as error:
             why = f"internal error ({type(error).__name__}: {error}); left unchanged, please report it"
             return FileResult(path, errors=(FileError(path, why, traceback=traceback.format_exc()),))
@@ -71,27 +83,33 @@ def _is_candidate(raw: bytes) -> bool:
     return any(re.search(rb"\b" + name + rb"(?:\[[^\n]*\]\s*[-+*/]?=[^=]|\.\w+_\()", raw) for name in names)
 
 
-def _process(path: str, raw: bytes, settings: Settings) -> FileResult:
+def _process(path: str, raw: bytes, settings: Settings, evidence: Evidence) -> FileResult:
     if path.endswith(".ipynb"):
         notebook = decode_notebook(path, raw)
         if isinstance(notebook, FileError):
             return FileResult(path, errors=(notebook,))
-        return _process_source(notebook.source, raw, settings, notebook.encode, notebook)
+        return _process_source(notebook.source, raw, settings, evidence, notebook.encode, notebook)
     source = decode(path, raw)
     if isinstance(source, FileError):
         return FileResult(path, errors=(source,))
-    return _process_source(source, raw, settings, source.encode, None)
+    return _process_source(source, raw, settings, evidence, source.encode, None)
 
 
 def _process_source(
-    source: Source, raw: bytes, settings: Settings, encode: Callable[[str], bytes], notebook: Notebook | None
+    source: Source,
+    raw: bytes,
+    settings: Settings,
+    evidence: Evidence,
+    encode: Callable[[str], bytes],
+    notebook: Notebook | None,
 ) -> FileResult:
     syntax = parse(source)
     if isinstance(syntax, FileError):
         return FileResult(source.path, errors=(syntax,))
     selected = _selected(source.path, settings)
     project = Project(settings.root)
-    decided, unused = _unsuppressed(_decide(syntax, project, selected, settings), syntax)
+    joined = join(syntax, evidence)
+    decided, unused = _unsuppressed(_decide(syntax, project, joined.seen, selected, settings), syntax)
     helper = helper_for(source.path)
     edited = apply(syntax, decided, transforms(), helper.module)
     change = FileChange(source.path, raw, encode(edited.text)) if edited.text != syntax.text else None
@@ -102,8 +120,16 @@ def _process_source(
     findings = tuple(_placed(finding, notebook) for finding in located)
     lines = _lines(syntax, edited.findings, notebook)
     unused_at = tuple(_cell_and_line(line, notebook) for line in unused)
-    read = tuple(project.read.items())
-    return FileResult(source.path, findings, change, extra, unused_suppressions=unused_at, lines=lines, read=read)
+    return FileResult(
+        source.path,
+        findings,
+        change,
+        extra,
+        unused_suppressions=unused_at,
+        lines=lines,
+        read=tuple(project.read.items()),
+        notes=joined.notes,
+    )
 
 
 def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
@@ -118,16 +144,36 @@ def _selected(path: str, settings: Settings) -> Mapping[str, Transform]:
 
 
 def _decide(
-    syntax: Syntax, project: Project, selected: Mapping[str, Transform], settings: Settings
+    syntax: Syntax,
+    project: Project,
+    seen: Mapping[ast.Call, Seen],
+    selected: Mapping[str, Transform],
+    settings: Settings,
 ) -> list[tuple[Finding, ast.Call]]:
     """Every finding with its call; what one transform would keep is not told where another has something to say."""
     decided: list[tuple[Finding, ast.Call]] = []
-    for call in analyse(syntax, project):
+    calls = analyse(syntax, project, seen)
+    for call in calls:
         transforms_of = [t for t in selected.values() if call.operation in t.operations]
         found = [f for t in transforms_of if (f := t.decide(call, settings)) is not None]
         told = [finding for finding in found if finding.action is not Action.KEEP]
         decided += [(finding, call.node) for finding in told or found[:1]]
-    return decided
+    unmet = [call for call, one in seen.items() if one.shown and all(call is not finding for _, finding in decided)]
+    decided += [
+        (finding, call) for call in unmet if (finding := _unmet(syntax, call, seen[call], selected)) is not None
+    ]
+    return sorted(decided, key=lambda pair: (pair[0].span.line, pair[0].span.column))
+
+
+def _unmet(syntax: Syntax, call: ast.Call, seen: Seen, selected: Mapping[str, Transform]) -> Finding | None:
+    """What was seen to fail at a call that no transform looks at: it is told all the same."""
+    first = seen.shown[0]
+    transform = _TOLD_BY.get(first.kind, "")
+    if transform not in selected:
+        return None
+    reasons = tuple(one.reason for one in seen.shown)
+    message = first.kind.explanation.rstrip(".")
+    return Finding(syntax.source.path, syntax.span(call), transform, Verdict.FAILING, Action.REPORT, message, reasons)
 
 
 def _unsuppressed(

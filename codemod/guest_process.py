@@ -12,7 +12,19 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
+from codemod.configuration import UsageError
+
 _ASKS_FOR_TORCH = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+
+
+def interpreter_with_torch(python: str | None = None) -> str:
+    """As `find_interpreter`.  Raises UsageError where there is none, or none with torch."""
+    interpreter = find_interpreter(python)
+    if interpreter is None:
+        raise UsageError(f"--python {python}: no such interpreter; check the path")
+    if not has_torch(interpreter):
+        raise UsageError(f"{interpreter}: has no torch; name the interpreter of your environment with --python")
+    return interpreter
 
 
 def find_interpreter(python: str | None = None) -> str | None:

@@ -46,6 +46,13 @@ class KnownIssue:
         release = _release(version)
         return _release(self.since) <= release and (self.fixed is None or release < _release(self.fixed))
 
+    def state(self, version: str | None) -> str:
+        """In a few words; `version` is that of the installed torch, None where there is none."""
+        cuda = ", CUDA only" if self.needs_cuda else ""
+        if version is None:
+            return f"since {self.since}"
+        return ("present" if self.is_in(version) else "not here") + cuda
+
     def is_shown_by(self, message: str, operation: str | None, stage: str, eager_passes: bool) -> bool:
         if stage not in self.stages or (self.needs_eager and not eager_passes):
             return False
@@ -64,7 +71,8 @@ KNOWN_ISSUES = (
         since="2.13",
         fixed=None,
         recognise=(_REFUSED,),
-        cure="torch.matrix_exp(y.flatten(0, -3)).unflatten(0, y.shape[:-2]); .contiguous() does not help",
+        cure="torch.matrix_exp(y.flatten(0, -3)).unflatten(0, y.shape[:-2]), as `compiled-layout` writes it; "
+        ".contiguous() does not help",
         source=f"{_TORCH}/issues/188222",
     ),
     KnownIssue(

@@ -41,11 +41,17 @@ class FileResult:
     """(cell or 0, line, text) of the lines that a report shows."""
     read: tuple[tuple[str, str], ...] = ()
     """(path, digest) of the other files that it depends on; an empty digest for those that could not be read."""
+    notes: tuple[str, ...] = ()
+    """What logs and recordings tell of this file that could be joined to none of its calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     files: tuple[FileResult, ...] = field(default=())
+    seen: tuple[str, ...] = ()
+    """The files that logs or recordings tell of."""
+    unplaced: tuple[str, ...] = ()
+    """What logs tell of no file of the run."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -54,6 +60,11 @@ class RunResult:
     @property
     def errors(self) -> tuple[FileError, ...]:
         return tuple(error for file in self.files for error in file.errors)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What logs and recordings tell that is about no call of the run."""
+        return (*(f"{file.path}: {note}" for file in self.files for note in file.notes), *self.unplaced)
 
     @property
     def rewrites(self) -> int:

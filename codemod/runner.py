@@ -4,47 +4,59 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 
 from codemod.cache import Cache
 from codemod.engine import process
+from codemod.evidence.shown import NO_EVIDENCE, Evidence
 from codemod.result import FileError, FileResult
 from codemod.settings import Settings
 
+NOTHING: Mapping[str, Evidence] = MappingProxyType({})
 POOL_FROM_BYTES = 2_000_000
 """Less than this is done before a second process has started."""
 
 Progress = Callable[[int, int], None]
-Work = Callable[[str], FileResult]
+Work = Callable[[str], Callable[[], FileResult]]
+"""By path: what is done for it, to be called here or in another process."""
 Futures = dict[str, "Future[FileResult]"]
 
 
 def run(
-    paths: Sequence[str], settings: Settings, jobs: int, cache: Cache | None = None, progress: Progress | None = None
+    paths: Sequence[str],
+    settings: Settings,
+    jobs: int,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+    evidence: Mapping[str, Evidence] = NOTHING,
 ) -> Iterator[FileResult]:
     """The result of each file, in order; a file that ends its worker is an error of that file alone.
 
-    `progress` is told how many files are done, of how many.
+    `progress` is told how many files are done, of how many; `evidence` is by path.
     """
-    work = partial(_one, settings=settings, cache=cache)
+
+    def work(path: str) -> Callable[[], FileResult]:
+        return partial(_one, path, settings, cache, evidence.get(path, NO_EVIDENCE))
+
     for done, result in enumerate(_results(paths, work, jobs), start=1):
         yield result
         if progress is not None:
             progress(done, len(paths))
 
 
-def _one(path: str, settings: Settings, cache: Cache | None) -> FileResult:
-    return process(path, settings) if cache is None else cache.look_up(path, settings)
+def _one(path: str, settings: Settings, cache: Cache | None, evidence: Evidence) -> FileResult:
+    return process(path, settings, evidence) if cache is None else cache.look_up(path, settings, evidence)
 
 
 def _results(paths: Sequence[str], work: Work, jobs: int) -> Iterator[FileResult]:
     if jobs == 1 or len(paths) < 2 or sum(map(_size, paths)) < POOL_FROM_BYTES:
-        return map(work, paths)
+        return (work(path)() for path in paths)
     return _pooled(paths, work, min(jobs, len(paths)))
 
 
@@ -91,7 +103,7 @@ def _submit(pool: ProcessPoolExecutor, paths: Sequence[str], work: Work) -> Futu
     futures: Futures = {}
     for path in paths:
         try:
-            futures[path] = pool.submit(work, path)
+            futures[path] = pool.submit(work(path))
         except BrokenProcessPool as error:
             futures[path] = Future()
             futures[path].set_exception(error)

@@ -43,3 +43,23 @@ def test_an_example_fails_before_and_passes_after(name: str, tmp_path: Path) -> 
 
 def test_every_example_is_run() -> None:
     assert {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")} == set(CASES)
+
+
+def test_the_story_of_the_readme(tmp_path: Path) -> None:
+    """Error, explanation, diff, mended: as the README tells it, word for word."""
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    shutil.copy(EXAMPLES / "vision_channels_last/model.py", tmp_path)
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = run(sys.executable, "-m", "codemod", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    (tmp_path / "error.log").write_text(run(sys.executable, "model.py").stderr)
+    assert tool("log", "error.log").stdout.rstrip() in readme
+    assert "+        return self.head(x.reshape(x.size(0), -1))" in tool("run", "--log", "error.log", "--diff").stdout
+    tool("run", "--log", "error.log", "--in-place")
+    assert run(sys.executable, "model.py").returncode == 0

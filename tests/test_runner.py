@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def _files(folder: Path, names: list[str]) -> list[str]:
 
 def test_a_file_that_ends_its_worker_is_an_error_of_that_file_alone(tmp_path: Path) -> None:
     paths = _files(tmp_path, ["a.py", "b.py", "fatal.py", "y.py", "z.py"])
-    results = list(runner._pooled(paths, _end_at_the_fatal_one, 2))
+    results = list(runner._pooled(paths, lambda path: partial(_end_at_the_fatal_one, path), 2))
     assert [result.path for result in results] == paths
     assert [Path(result.path).name for result in results if result.errors] == ["fatal.py"]
 

@@ -18,8 +18,9 @@ from typing import ClassVar
 
 import libcst as cst
 
+from codemod.evidence.failure import Kind
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
-from codemod.layout.batch import ELEMENT_LIMIT, is_torch_bmm
+from codemod.layout.batch import ELEMENT_LIMIT, GRID_LIMIT, is_torch_bmm
 from codemod.layout.op_call import BatchKind, Form, OpCall
 from codemod.layout.size import Answer
 from codemod.settings import Settings
@@ -154,8 +155,15 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
     is_torch = is_torch_bmm(call)
     if is_torch is Answer.NO:
         return Verdict.NOT_A_SHAPE_VIEW, Action.KEEP, "this bmm is not a plain torch.bmm", ()
-    if is_torch is Answer.MAYBE:
+    too_large = _too_large(call)
+    if is_torch is Answer.MAYBE and not too_large:
         return Verdict.UNKNOWN, Action.KEEP, "whether this is torch.bmm of tensors could not be followed", ()
+    if batch.bound_by and too_large:
+        message = "bmm got a batch that is too large, and it is bounded otherwise"
+        return Verdict.FAILING, Action.REPORT, message, (*too_large, *batch.bound_by)
+    if limits := call.seen.of(Kind.OUTPUT_LIMIT, Kind.LAUNCH_REFUSED):
+        message = "bmm was refused here in a run: parts of the batch may not help"
+        return Verdict.FAILING, Action.REPORT, message, tuple(one.reason for one in limits)
     if batch.bound_by:
         return Verdict.SAFE, Action.KEEP, "bmm gets a batch that is bounded otherwise", batch.bound_by
     if batch.count == 1 and batch.elements is not None and batch.elements > ELEMENT_LIMIT:
@@ -166,6 +174,9 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
     if batch.is_expanded and batch.kind in (BatchKind.INPUT, BatchKind.GROWING):
         message = "bmm gets one matrix repeated with stride 0; torch.matmul takes it as it is"
         return Verdict.LAYOUT_DEPENDENT, Action.REPORT, message, batch.reasons
+    if too_large:
+        action = Action.REPORT if call.is_guarded else Action.REWRITE
+        return Verdict.FAILING, action, "bmm got a batch that is too large for one launch", too_large
     if _is_declared(call, settings):
         reason = Reason(f"the settings say that the batch of `{call.function}` is large")
         return Verdict.FAILING, Action.REWRITE, "bmm gets a batch that may be too large for one launch", (reason,)
@@ -174,6 +185,16 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
         return Verdict.FAILING, action, "bmm gets a batch that may be too large for one launch", batch.reasons
     verdict = Verdict.SAFE if batch.kind is BatchKind.CONSTANT else Verdict.UNKNOWN
     return verdict, Action.KEEP, "bmm gets a batch that nothing here makes large", batch.reasons
+
+
+def _too_large(call: OpCall) -> tuple[Reason, ...]:
+    """What was seen of a batch that does not fit into one launch."""
+    shown = tuple(one.reason for one in call.seen.of(Kind.BATCH_TOO_LARGE))
+    recorded = call.seen.recorded
+    if recorded is not None and recorded.batch is not None and recorded.batch[1] > GRID_LIMIT:
+        text = f"recorded: {recorded.batch[1]:,} matrices, more than the {GRID_LIMIT:,} that one launch takes"
+        return (*shown, Reason(text))
+    return shown
 
 
 def _is_declared(call: OpCall, settings: Settings) -> bool:

@@ -17,6 +17,7 @@ from typing import ClassVar, TypeVar
 
 import libcst as cst
 
+from codemod.evidence.failure import Kind
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.layout.op_call import HardCoded, OpCall
 from codemod.settings import Settings, SizeSpelling
@@ -162,7 +163,7 @@ class SizeToMinusOne(Transform):
     def decide(self, call: OpCall, settings: Settings) -> Finding | None:
         size = call.hard_coded
         if size is None:
-            return None
+            return self._unexplained(call)
         if size.contradicts:
             return self._report(call, Verdict.WRONG_SIZE, _wrong(call, size), size.contradicts)
         edit = _edit(size, settings)
@@ -179,6 +180,13 @@ class SizeToMinusOne(Transform):
             size.varies,
             rewrites,
         )
+
+    def _unexplained(self, call: OpCall) -> Finding | None:
+        """Seen to fail, and no size of the target is known to be the cause."""
+        shown = call.seen.of(Kind.SHAPE_INVALID, Kind.SPECIALIZED)
+        reasons = tuple(one.reason for one in shown)
+        message = f".{call.operation}() got elements that do not fit, and which size is wrong cannot be told"
+        return self._report(call, Verdict.WRONG_SIZE, message, reasons) if shown else None
 
     def _report(self, call: OpCall, verdict: Verdict, message: str, reasons: tuple[Reason, ...]) -> Finding:
         return Finding(call.path, call.span, self.name, verdict, Action.REPORT, message, reasons)
@@ -209,9 +217,8 @@ def _sized(item: _Item, text: str | None) -> _Item:
 
 
 def _message(call: OpCall, size: HardCoded) -> str:
-    return (
-        f".{call.operation}() fixes the batch at `{size.text}`; without it, a wrong number of elements is not refused"
-    )
+    what = "a dim" if size.position else "the batch"
+    return f".{call.operation}() fixes {what} at `{size.text}`; without it, a wrong number of elements is not refused"
 
 
 def _wrong(call: OpCall, size: HardCoded) -> str:

@@ -18,6 +18,8 @@ from typing import ClassVar
 
 import libcst as cst
 
+from codemod.evidence.failure import Kind
+from codemod.evidence.shown import UNSEEN
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.layout.op_call import Form, OpCall
 from codemod.layout.verdict import Ruling, rule_on
@@ -116,6 +118,11 @@ class ViewToReshape(Transform):
         ruling = rule_on(call)
         if ruling.verdict is Verdict.UNKNOWN and _is_made_contiguous(call):
             ruling = Ruling(Verdict.SAFE)
+        dtype = call.seen.of(Kind.DTYPE_VIEW)
+        if dtype:
+            reasons = tuple(one.reason for one in dtype)
+            verdict, message = Verdict.NOT_A_SHAPE_VIEW, dtype[0].kind.explanation.rstrip(".")
+            return Finding(call.path, call.span, self.name, verdict, Action.REPORT, message, reasons)
         action = _action(call, ruling, settings)
         rewrites = (_rewrite(call, settings),) if action is Action.REWRITE else ()
         message = _message(call, ruling)
@@ -137,14 +144,26 @@ def _action(call: OpCall, ruling: Ruling, settings: Settings) -> Action:
         return Action.REPORT
     if ruling.verdict not in _REWRITTEN[settings.sites]:
         return Action.KEEP
+    if call.seen.of(Kind.VIEW_REFUSED) and not _is_borne_out(call):
+        return Action.REPORT
     if not call.observations:
         return Action.REPORT  # what nobody looked into may be a function of a module, or a view as another dtype
     if not all(observation.is_target_a_shape for observation in call.observations):
+        return Action.KEEP
+    if call.hard_coded is not None and call.hard_coded.is_moved:
         return Action.KEEP
     if call.hard_coded is not None and call.hard_coded.contradicts:
         return Action.REPORT  # its sizes are wrong as well: reshape would take them without a word
     is_method = isinstance(call.node.func, ast.Attribute)
     return Action.REWRITE if is_method and not call.is_guarded else Action.REPORT
+
+
+def _is_borne_out(call: OpCall) -> bool:
+    """Does the source allow what was seen: the file of the log is this one, and the argument is never a dtype?"""
+    if not all(observation.is_target_a_shape for observation in call.observations):
+        return False
+    is_of_this_text = any(one.is_of_this_text for one in call.seen.of(Kind.VIEW_REFUSED))
+    return is_of_this_text or rule_on(replace(call, seen=UNSEEN)).verdict is not Verdict.SAFE
 
 
 def _is_made_contiguous(call: OpCall) -> bool:
@@ -171,6 +190,8 @@ def _renamed(argument: cst.Arg, function: cst.Attribute) -> cst.Arg:
 def _message(call: OpCall, ruling: Ruling) -> str:
     name = f".{call.operation}()"
     match ruling.verdict:
+        case Verdict.FAILING if call.seen.of(Kind.VIEW_REFUSED):
+            return f"{name} was refused here in a run"
         case Verdict.FAILING if call.is_guarded:
             return f"{name} is refused here, and an `except` counts on it"
         case Verdict.FAILING:

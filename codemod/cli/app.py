@@ -8,7 +8,7 @@ from io import TextIOWrapper
 import typer
 
 import codemod
-from codemod.cli import rules, run, trace, verify
+from codemod.cli import log, rules, run, trace, verify
 
 app = typer.Typer(
     name="torch-codemod",
@@ -19,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("run")(run.run)
+app.command("log")(log.log)
 app.command("verify")(verify.verify)
 app.command("rules")(rules.rules)
 # What follows the script or the module is the program's.

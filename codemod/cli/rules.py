@@ -54,13 +54,7 @@ def _known(issues: Iterable[KnownIssue]) -> Iterator[Text]:
     here = f"{version} is installed here" if version else "which is not installed here"
     yield Text(f"\nKnown issues of torch itself ({here}):")
     for issue in shown:
-        yield Text.assemble((f"{issue.name:<{width}}", "bold"), f"  {_state(issue, version)}  {issue.title}")
-
-
-def _state(issue: KnownIssue, version: str | None) -> str:
-    if version is None:
-        return f"since {issue.since}"
-    return ("present" if issue.is_in(version) else "not here") + (", CUDA only" if issue.needs_cuda else "")
+        yield Text.assemble((f"{issue.name:<{width}}", "bold"), f"  {issue.state(version)}  {issue.title}")
 
 
 def _issue(issue: KnownIssue) -> Iterator[Text]:

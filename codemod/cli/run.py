@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -12,12 +13,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from codemod.cli import output as out
+from codemod.cli.given import STDIN, place_given, show_notes
 from codemod.settings import Settings, Sites, To
 
 if TYPE_CHECKING:
+    from codemod.evidence.given import Given
     from codemod.result import FileResult, RunResult
-
-STDIN = "-"
 
 
 class Format(str, Enum):
@@ -34,6 +35,8 @@ def run(
     ignore: list[str] = typer.Option([], "--ignore", metavar="NAME", help="All but these transforms."),
     sites: Sites = typer.Option(None, "--sites", help="Which views are rewritten.  [default: failing]"),
     to: To = typer.Option(None, "--to", help="What an unsafe view becomes.  [default: reshape]"),
+    log: list[str] = typer.Option([], "--log", metavar="FILE", help="Tracebacks, a CI log: what failed; `-` is stdin."),
+    evidence: list[Path] = typer.Option([], "--evidence", metavar="FILE", help="What `trace` recorded."),
     format: Format = typer.Option(Format.TEXT, "--format", help="Format of the findings."),
     output: Path = typer.Option(None, "--output", help="Write the findings or the diff to this file."),
     jobs: int = typer.Option(0, "--jobs", min=0, help="Processes.  [default: one a processor]", show_default=False),
@@ -50,23 +53,24 @@ def run(
 
     given = paths or ["."]
     try:
-        _check_usage(given, in_place, check, diff, output, stdin_filename)
-        settings = _settings(given, stdin_filename, config, _names(select), _names(ignore), sites, to)
+        _check_usage(given, in_place, check, diff, output, stdin_filename, log)
+        settings = settings_of(given, stdin_filename, config, _names(select), _names(ignore), sites, to)
         if given == [STDIN]:
             raw = sys.stdin.buffer.read()
-            result = _run_stdin(stdin_filename or "stdin.py", raw, settings)
+            result = _run_stdin(stdin_filename or "stdin.py", raw, settings, log, evidence)
             if in_place:
                 _put_rewritten(result.files[0], raw, output)
             else:
                 _report(result, format, diff, output, written=False)
         else:
-            result = _run_files(given, settings, jobs or os.cpu_count() or 1, no_cache, in_place)
+            result = _run_files(given, settings, log, evidence, jobs, no_cache, in_place)
             _report(result, format, diff, output, written=in_place)
     except UsageError as error:
         raise out.refuse(str(error)) from None
     except KeyboardInterrupt:
         typer.echo("interrupted; every file is either old or new, run again for the rest", err=True)
         raise typer.Exit(130) from None
+    show_notes(result.notes)
     out.show_errors(result.errors)
     raise typer.Exit(result.exit_code(check))
 
@@ -76,7 +80,13 @@ def _names(values: list[str]) -> tuple[str, ...]:
 
 
 def _check_usage(
-    paths: list[str], in_place: bool, check: bool, diff: bool, output: Path | None, stdin_filename: str
+    paths: list[str],
+    in_place: bool,
+    check: bool,
+    diff: bool,
+    output: Path | None,
+    stdin_filename: str,
+    logs: list[str],
 ) -> None:
     """Raise UsageError for what cannot be asked for together."""
     from codemod.configuration import UsageError
@@ -85,6 +95,8 @@ def _check_usage(
         raise UsageError(f"--in-place writes the files, --{'check' if check else 'diff'} leaves them; choose one")
     if STDIN in paths and len(paths) > 1:
         raise UsageError("`-` stands for stdin and comes alone; give the other paths to a run of their own")
+    if STDIN in [*paths, *logs] and [*paths, *logs].count(STDIN) > 1:
+        raise UsageError("stdin can be read once: as the program, or as one --log")
     if stdin_filename and paths != [STDIN]:
         raise UsageError("--stdin-filename names what comes on stdin; give `-` as the only path")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
@@ -92,14 +104,14 @@ def _check_usage(
         raise UsageError(f"--output {output}: {fact}; check the path")
 
 
-def _settings(
+def settings_of(
     paths: list[str],
-    stdin_filename: str,
-    config: Path | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    sites: Sites | None,
-    to: To | None,
+    stdin_filename: str = "",
+    config: Path | None = None,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    sites: Sites | None = None,
+    to: To | None = None,
 ) -> Settings:
     """The command line over the file over the defaults."""
     from codemod.configuration import check_names
@@ -130,11 +142,14 @@ def _configured(paths: list[str], config: Path | None, known: list[str]) -> Sett
     return replace(load(found, known), root=str(found.parent)) if found is not None else Settings()
 
 
-def _run_stdin(name: str, raw: bytes, settings: Settings) -> RunResult:
+def _run_stdin(name: str, raw: bytes, settings: Settings, logs: list[str], evidence: list[Path]) -> RunResult:
     from codemod.engine import process_raw
+    from codemod.evidence.shown import NO_EVIDENCE
     from codemod.result import RunResult
 
-    return RunResult((process_raw(name, raw, settings),))
+    given, errors = place_given(logs, evidence, [name])
+    result = process_raw(name, raw, settings, given.by_path.get(name, NO_EVIDENCE))
+    return RunResult((replace(result, errors=(*result.errors, *errors)),), tuple(given.by_path), given.notes)
 
 
 def _put_rewritten(file: FileResult, raw: bytes, output: Path | None) -> None:
@@ -144,20 +159,38 @@ def _put_rewritten(file: FileResult, raw: bytes, output: Path | None) -> None:
         typer.echo(f"{file.helper.path}: not written for stdin, but imported now; run on the file itself", err=True)
 
 
-def _run_files(paths: list[str], settings: Settings, jobs: int, no_cache: bool, in_place: bool) -> RunResult:
-    from codemod import runner
-    from codemod.cache import default_cache
-    from codemod.cli.progress import progress
+def _run_files(
+    paths: list[str],
+    settings: Settings,
+    logs: list[str],
+    evidence: list[Path],
+    jobs: int,
+    no_cache: bool,
+    in_place: bool,
+) -> RunResult:
     from codemod.in_place import write_changes
-    from codemod.result import FileResult, RunResult
+    from codemod.result import FileResult
     from codemod.sources.walk import walk
 
     found = walk(paths, settings.exclude, settings.root)
-    with progress() as advance:
-        files = list(runner.run(found.files, settings, jobs, None if no_cache else default_cache(), advance))
-    files += [FileResult(error.path, errors=(error,)) for error in found.errors]
-    result = RunResult(tuple(files))
+    given, errors = place_given(logs, evidence, found.files)
+    result = run_over(found.files, settings, given, jobs=jobs, no_cache=no_cache)
+    failed = tuple(FileResult(error.path, errors=(error,)) for error in (*found.errors, *errors))
+    result = replace(result, files=(*result.files, *failed))
     return write_changes(result) if in_place else result
+
+
+def run_over(files: Sequence[str], settings: Settings, given: Given, *, jobs: int = 0, no_cache: bool) -> RunResult:
+    """Nothing is written; with a progress bar on a terminal."""
+    from codemod import runner
+    from codemod.cache import default_cache
+    from codemod.cli.progress import progress
+    from codemod.result import RunResult
+
+    cache = None if no_cache else default_cache()
+    with progress() as advance:
+        done = list(runner.run(files, settings, jobs or os.cpu_count() or 1, cache, advance, given.by_path))
+    return RunResult(tuple(done), tuple(given.by_path), given.notes)
 
 
 def _report(result: RunResult, format: Format, diff: bool, output: Path | None, *, written: bool) -> None:

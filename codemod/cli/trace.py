@@ -28,10 +28,11 @@ def trace(
     The program runs as it would without; the exit code is its own, or 2 where it could not be started.
     """
     from codemod.configuration import UsageError
+    from codemod.guest_process import interpreter_with_torch
 
     try:
         _check_command(command or [], output)
-        interpreter = _interpreter(python)
+        interpreter = interpreter_with_torch(python)
     except UsageError as error:
         raise out.refuse(str(error)) from None
     raise typer.Exit(_run(command, output, interpreter))
@@ -50,18 +51,6 @@ def _check_command(command: list[str], output: Path) -> None:
     if output.is_dir() or not output.absolute().parent.is_dir():
         fact = "is a folder" if output.is_dir() else "its folder does not exist"
         raise UsageError(f"--output {output}: {fact}; check the path")
-
-
-def _interpreter(python: str | None) -> str:
-    from codemod.configuration import UsageError
-    from codemod.guest_process import find_interpreter, has_torch
-
-    interpreter = find_interpreter(python)
-    if interpreter is None:
-        raise UsageError(f"--python {python}: no such interpreter; check the path")
-    if not has_torch(interpreter):
-        raise UsageError(f"{interpreter}: has no torch; name the interpreter of your environment with --python")
-    return interpreter
 
 
 def _run(command: list[str], output: Path, interpreter: str) -> int:
@@ -87,7 +76,8 @@ def _merge(parts: list[Path], target: Path, shown: Path) -> None:
     if not parts:
         typer.echo("torch-codemod: nothing recorded, the program did not import torch or called none of it", err=True)
         return
-    header = parts[0].open(encoding="utf-8").readline().strip()
+    with parts[0].open(encoding="utf-8") as part:
+        header = part.readline().strip()
     target.write_text(render(recordings, header), encoding="utf-8")
     typer.echo(f"torch-codemod: {_told(recordings)}; written to {shown}", err=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,9 @@ class Format(str, Enum):
 def verify(
     target: str = typer.Argument(..., help="`file.py:function`, `file.py:Class` or `module:name`.", show_default=False),
     inputs: str = typer.Option(None, "--inputs", metavar="ARGUMENTS", help='As in a call: "torch.randn(2, 3), n=4".'),
-    python: str = typer.Option(sys.executable, "--python", help="The interpreter that has torch.", show_default=False),
+    python: str = typer.Option(
+        None, "--python", metavar="PY", help="The interpreter.  [default: the active environment's]"
+    ),
     timeout: float = typer.Option(300.0, "--timeout", min=1.0, help="Seconds a rung may take."),
     rungs: str = typer.Option("", "--rungs", metavar="NAMES", help="Only these, separated by commas."),
     no_gradients: bool = typer.Option(False, "--no-gradients", help="Forward only, under no_grad, as in inference."),
@@ -42,11 +43,12 @@ def verify(
     is wrong.
     """
     from codemod.configuration import UsageError
+    from codemod.guest_process import interpreter_with_torch
     from codemod.verify.ladder import Climb
 
     try:
         _check_usage(target, fixed, against, sites)
-        asked = Climb(target, python, inputs, not no_gradients, timeout, _rungs(rungs))
+        asked = Climb(target, interpreter_with_torch(python), inputs, not no_gradients, timeout, _rungs(rungs))
         verification = _verified(asked, fixed, against, sites, is_shown=format is Format.TEXT)
     except UsageError as error:
         raise out.refuse(str(error)) from None

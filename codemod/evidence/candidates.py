@@ -12,7 +12,7 @@ from codemod.evidence.paths import is_cell
 from codemod.syntax.spans import Places
 
 _OPERATIONS = {
-    Kind.VIEW_REFUSED: ("view", "view_as"),
+    Kind.VIEW_REFUSED: ("view", "view_as", "matrix_exp"),
     Kind.SHAPE_INVALID: ("view", "view_as", "reshape", "reshape_as"),
     Kind.DTYPE_VIEW: ("view", "view_as_complex"),
     Kind.SPECIALIZED: ("view", "reshape"),
@@ -149,10 +149,10 @@ def _operation(call: ast.Call, aliases: Mapping[str, str]) -> str:
 def _fits(call: ast.Call, failure: Failure, aliases: Mapping[str, str]) -> bool:
     """Whether the failure's message allows that it is about this call."""
     operation = _operation(call, aliases)
-    named = failure.details.operation
+    named = failure.details.operation.removeprefix("linalg_")
     if operation not in _OPERATIONS.get(failure.kind, ()) or (named and operation != named):
         return False
-    if operation in ("view_as", "reshape_as", "bmm"):
+    if operation in ("view_as", "reshape_as", "bmm", "matrix_exp"):
         return True
     if failure.kind is Kind.DTYPE_VIEW:
         is_complex = "Tensor must have" in failure.message

@@ -91,7 +91,7 @@ def _is_own_call(failure: Failure, below: Sequence[Frame]) -> bool:
 
 def _is_launched(failure: Failure) -> bool:
     """Whether the op of the generated code can be one that the user wrote as such."""
-    return failure.details.operation in ("view", "bmm", "view_as_complex")
+    return failure.details.operation in ("view", "bmm", "view_as_complex", "linalg_matrix_exp")
 
 
 def _why_foreign(failure: Failure, user: Frame | None) -> str:

@@ -68,6 +68,15 @@ def recognise(message: str) -> tuple[Kind, Details] | None:
     return None
 
 
+def quote(message: str) -> str:
+    """From the words on that tell the kind, to the end of their line; of other messages the first line."""
+    for line in message.strip().split("\n") if recognise(message) else ():
+        for _, pattern in _PATTERNS:
+            if found := pattern.search(line):
+                return " ".join(line[found.start() :].split())
+    return " ".join(message.strip().partition("\n")[0].split())
+
+
 def _details(flat: str) -> Details:
     operation, asked = _call(flat)
     constants = tuple((name, int(number)) for name, number in (_CONSTANT.findall(flat) + _INFERRED.findall(flat)))

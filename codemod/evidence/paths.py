@@ -41,7 +41,7 @@ class Match:
 def match_path(printed: str, given: Sequence[str]) -> Match:
     """Those of `given` that share the longest tail of components with `printed`; before others those it ends in."""
     own = _components(printed)
-    ranks = {path: _rank(own, _components(path)) for path in given}
+    ranks = {path: _rank(own, _components(path)) for path in given if own and path.endswith(own[0])}
     best = max(ranks.values(), default=(0, False))
     return Match(tuple(path for path, rank in ranks.items() if best[0] and rank == best))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from types import MappingProxyType
 
+from codemod.evidence.shown import UNSEEN, Seen
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Form, Observation, OpCall
 from codemod.layout.program import COPIES, Program, Routine, dotted, survey
@@ -12,8 +15,10 @@ from codemod.layout.schedule import run_all
 from codemod.layout.whole_file import tell
 from codemod.syntax.parse import Syntax
 
+NOTHING: Mapping[ast.Call, Seen] = MappingProxyType({})
 
-def analyse(syntax: Syntax, project: Project) -> tuple[OpCall, ...]:
+
+def analyse(syntax: Syntax, project: Project, seen: Mapping[ast.Call, Seen] = NOTHING) -> tuple[OpCall, ...]:
     """Every site of the file, in order of position."""
     program = survey(syntax.tree, syntax.source.path)
     if not program.sites:
@@ -25,20 +30,24 @@ def analyse(syntax: Syntax, project: Project) -> tuple[OpCall, ...]:
         (found, routine)
         for routine in program.routines
         for call in routine.sites
-        if (found := _op_call(call, routine, program, interpreter, syntax)) is not None
+        if (found := _op_call(call, routine, program, interpreter, syntax, seen.get(call, UNSEEN))) is not None
     ]
     told = tell(calls, program, syntax.tree)
     program.dissolve()
     return tuple(
         sorted(
-            (call for call in told if call.operation not in COPIES or call.writes or call.hard_coded),
+            (
+                call
+                for call in told
+                if call.operation not in COPIES or call.writes or call.hard_coded or call.seen.shown
+            ),
             key=lambda call: (call.span.line, call.span.column),
         )
     )
 
 
 def _op_call(
-    call: ast.Call, routine: Routine, program: Program, interpreter: FileInterpreter, syntax: Syntax
+    call: ast.Call, routine: Routine, program: Program, interpreter: FileInterpreter, syntax: Syntax, seen: Seen
 ) -> OpCall | None:
     notebook = interpreter.notebook
     observations: tuple[Observation, ...] = tuple(notebook.observations.get(id(call), {}))
@@ -57,6 +66,7 @@ def _op_call(
         is_temporary=id(call) in program.temporaries,
         is_guarded=id(call) in program.guarded,
         function=routine.name,
+        seen=seen,
     )
 
 

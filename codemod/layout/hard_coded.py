@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from codemod.finding import Reason
 from codemod.layout.attributes import as_tensor
@@ -39,19 +40,19 @@ class Claim:
 
 def claim(call: OpCall, routine: Routine, program: Program, varying: Varying, tree: ast.Module) -> Claim | None:
     """The first size of the call's target, where it is hard-coded; or another that names a loader's batch."""
-    if not call.observations or any(_receiver(observation) is None for observation in call.observations):
+    if not call.observations or any(receiver_layout(observation) is None for observation in call.observations):
         return None
     if not varying.loaders and not varying.dims and not any(o.callers for o in call.observations):
         return None
     items = target_items(call.node) if call.form is Form.METHOD else []
     for position, item in enumerate(items):
-        if not _is_fixed(call, position, item, routine):
+        if not is_fixed(call, position, item, routine):
             continue
         key = constant_key(item, routine, program)
         is_named = bool(key) and any(loader.key == key for loader in varying.loaders)
         if position == 0 or is_named:
             value = constant_of(item, routine, program)
-            found = _claim(call, position, item, key, routine)
+            found = claim_at(call, position, item, key, routine)
             return _with_evidence(found, call, value, varying, tree)
     return None
 
@@ -65,23 +66,24 @@ def target_items(call: ast.Call) -> list[ast.expr]:
     return given[:star]
 
 
-def _claim(call: OpCall, position: int, item: ast.expr, key: str, routine: Routine) -> Claim:
+def claim_at(call: OpCall, position: int, item: ast.expr, key: str, routine: Routine) -> Claim:
+    """What is known of one size of the target, without anything that speaks for or against it."""
     alone = next((o for o in call.observations if not o.callers), None)
     items = target_items(call.node)
-    inferred = next((i for i, other in enumerate(items) if _is_minus_one(other)), None)
+    inferred = next((i for i, other in enumerate(items) if is_minus_one(other)), None)
     found = HardCoded(position, ast.unparse(item), inferred_at=inferred)
     if alone is None or alone.target is None or position >= len(alone.target.items):
         return Claim(found, key, is_kept=False)
-    first = _first_dim(alone, position)
+    first = first_dim(alone, position)
     if inferred is not None:
         found = replace(found, inferred_text=_inferred_text(alone, first, position, inferred))
     is_input = first is not None and _is_input(first, routine)
-    if first is not None and (is_input or (first.constant is None and first == _item(alone, position))):
+    if first is not None and (is_input or (first.constant is None and first == size_at(alone, position))):
         found = replace(found, batch_text=_batch_text(call, alone, first, position))
     return Claim(found, key, _is_kept(alone, position, first), first, is_input)
 
 
-def _is_fixed(call: OpCall, position: int, item: ast.expr, routine: Routine) -> bool:
+def is_fixed(call: OpCall, position: int, item: ast.expr, routine: Routine) -> bool:
     """A number, or a name bound to one; not a size that was read from a shape."""
     if isinstance(item, ast.Constant):
         return type(item.value) is int and item.value > 0
@@ -89,11 +91,11 @@ def _is_fixed(call: OpCall, position: int, item: ast.expr, routine: Routine) -> 
         return False
     if isinstance(item, ast.Name) and item.id in numbers_by_default(routine.node):
         return item.id not in local_bindings(routine)
-    seen = [_item(o, position) for o in call.observations if o.target is not None]
+    seen = [size_at(o, position) for o in call.observations if o.target is not None]
     return all(size is not None and not _is_computed(size) for size in seen)
 
 
-def _item(observation: Observation, position: int) -> Size | None:
+def size_at(observation: Observation, position: int) -> Size | None:
     items = observation.target.items if observation.target is not None else ()
     item = items[position] if position < len(items) else None
     return item if isinstance(item, Size) else None
@@ -114,7 +116,7 @@ def _is_input(first: Size, routine: Routine) -> bool:
 
 def _inferred_text(observation: Observation, first: Size | None, position: int, inferred: int) -> str:
     """A name for what the target's own `-1` stands for where the batch is the receiver's dim."""
-    layout = _receiver(observation)
+    layout = receiver_layout(observation)
     assert observation.target is not None
     others = [
         item
@@ -139,20 +141,20 @@ def _batch_text(call: OpCall, observation: Observation, first: Size, position: i
     return next((name for name, size in observation.names if size == first), "")
 
 
-def _is_minus_one(node: ast.expr) -> bool:
+def is_minus_one(node: ast.expr) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and ast.unparse(node) == "-1"
 
 
-def _receiver(observation: Observation) -> Layout | None:
+def receiver_layout(observation: Observation) -> Layout | None:
     receiver = observation.receiver
     if not isinstance(receiver, Tensor | Unknown | Number):
         return None
     return as_tensor(receiver).default
 
 
-def _first_dim(observation: Observation, position: int) -> Size | None:
+def first_dim(observation: Observation, position: int) -> Size | None:
     """Size of the receiver's dim at `position`, where the dims before it are those of the target."""
-    layout = _receiver(observation)
+    layout = receiver_layout(observation)
     assert observation.target is not None
     if layout is None:
         return None
@@ -165,7 +167,7 @@ def _first_dim(observation: Observation, position: int) -> Size | None:
 
 def _is_kept(observation: Observation, position: int, first: Size | None) -> bool:
     """Do the elements without the other sizes of the target leave just the receiver's own dim?"""
-    layout = _receiver(observation)
+    layout = receiver_layout(observation)
     assert observation.target is not None
     items = observation.target.items
     others = [item for i, item in enumerate(items) if i != position and isinstance(item, Size)]
@@ -230,7 +232,7 @@ class _Seen:
 def _seen(claim: Claim, call: OpCall) -> Iterator[_Seen]:
     position = claim.found.position
     for observation in call.observations:
-        layout = _receiver(observation)
+        layout = receiver_layout(observation)
         if not observation.callers or layout is None or observation.target is None:
             continue
         numbers = [item.constant if isinstance(item, Size) else None for item in observation.target.items]
@@ -242,7 +244,7 @@ def _seen(claim: Claim, call: OpCall) -> Iterator[_Seen]:
         first = layout.dims[0].size.constant if layout.rank else None
         target = ", ".join(map(str, numbers))
         lines = tuple(caller.line for caller in observation.callers if caller.line)
-        yield _Seen(numel, literal, _product([n or 0 for n in rest]), first, lines, target)
+        yield _Seen(numel, literal, prod(n or 0 for n in rest), first, lines, target)
 
 
 def _heard(claim: Claim, call: OpCall, tree: ast.Module) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
@@ -272,44 +274,6 @@ def _heard_beside_minus_one(seen: Sequence[_Seen]) -> tuple[Reason, ...]:
         return ()
     refused = [one for one in seen if one.first != one.literal and one.numel % (one.literal * one.rest)]
     return _distinct(_passed(one, one.first) for one in refused)
-
-
-def misread(call: OpCall) -> HardCoded | None:
-    """A `-1` that stands for the receiver's own dim in one call of the file, and regroups the elements in another.
-
-    `q.view(b, -1, heads, d)`: (2, 6, 32) keeps its 6 rows, and (2, 6, 16), with half of the heads, comes out with 3.
-    """
-    items = target_items(call.node) if call.form is Form.METHOD else []
-    at = next((i for i, item in enumerate(items) if _is_minus_one(item)), None)
-    if not at or at == len(items) - 1:
-        return None
-    seen = [numbers for o in call.observations if o.callers and (numbers := _around(o, at)) is not None]
-    kept = {len(dims) for dims, behind in seen if _product(dims[at + 1 :]) == behind}
-    regrouped = [dims for dims, behind in seen if len(dims) in kept and _product(dims[at + 1 :]) != behind]
-    if not regrouped:
-        return None
-    sizes = ", ".join(map(str, regrouped[0]))
-    text = f"in one call of this file `-1` is dim {at} of the tensor, but another brings sizes ({sizes}) that regroup"
-    return HardCoded(at, "-1", contradicts=(Reason(text, line=call.span.line),))
-
-
-def _around(observation: Observation, at: int) -> tuple[list[int], int] | None:
-    """The receiver's sizes, and the elements behind the target's `-1`; None where the dims before it are not kept."""
-    layout = _receiver(observation)
-    if layout is None or layout.rank is None or observation.target is None:
-        return None
-    dims = [size.constant for size in layout.sizes]
-    sizes = [item.constant if isinstance(item, Size) else None for item in observation.target.items]
-    if None in dims or None in sizes or len(dims) <= at or dims[:at] != sizes[:at]:
-        return None
-    return [dim or 0 for dim in dims], _product([size or 0 for size in sizes[at + 1 :]])
-
-
-def _product(numbers: Sequence[int]) -> int:
-    total = 1
-    for number in numbers:
-        total *= number
-    return total
 
 
 def _passed(seen: _Seen, batch: int | None) -> Reason:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
+from codemod.evidence.shown import UNSEEN, Seen
 from codemod.finding import Reason, Span
 from codemod.layout.record import record
 from codemod.layout.size import Size
@@ -37,6 +38,8 @@ class Observation:
     """With everything that the source does not fix contiguous; None where the receiver is not a tensor."""
     any: Judgement | None = None
     """With everything that the source does not fix of any strides."""
+    uncopied: tuple[Judgement, Judgement] | None = None
+    """`default` and `any` without the `.contiguous()` or `.clone()` that matrix_exp gets: Inductor may leave it out."""
     when: frozenset[Condition] = frozenset()
     """The tests, beside those of arguments alone, that must come out so for the receiver to be this one of several."""
     callers: tuple[Reason, ...] = ()
@@ -87,6 +90,8 @@ class HardCoded:
     """An expression for the size that the target's own `-1` stands for; empty: none is known."""
     batch_text: str = ""
     """An expression for the batch as the receiver has it, `x.shape[0]`; empty: none is known."""
+    is_moved: bool = False
+    """The target's own `-1` is at the wrong dim: what it comes to now is not what the call is to become."""
 
 
 @record(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class OpCall:
 
     path: str
     operation: str
-    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim."""
+    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim, matrix_exp."""
     form: Form
     span: Span
     node: ast.Call
@@ -115,5 +120,9 @@ class OpCall:
     """Of view and reshape, where a size is hard-coded and something in the file speaks to it."""
     batch: Batch | None = None
     """Of bmm."""
+    compiled: tuple[Reason, ...] = ()
+    """Of matrix_exp and view: the `torch.compile` of this file that reaches it."""
     batches: tuple[Reason, ...] = ()
     """Of Dim: the bmm calls of this file that take it as their batch."""
+    seen: Seen = UNSEEN
+    """What logs and recorded runs show of it."""

@@ -11,7 +11,7 @@ from codemod.sources.package import package_of
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
 """Ops that return a view or a copy: what is written to their result may be lost."""
-DECIDED = VIEWS | {"bmm", "Dim"}
+DECIDED = VIEWS | {"bmm", "Dim", "matrix_exp"}
 RESHAPERS = frozenset(
     {
         "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "as_strided_",
@@ -23,7 +23,9 @@ _CHANGERS = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem"}
 )
 """Methods that change a list or dict in place."""
-_SUPPLIERS = frozenset({"DataLoader", "export", "split", "range", "export_for_training"})
+_SUPPLIERS = frozenset(
+    {"DataLoader", "export", "split", "range", "export_for_training", "compile", "aoti_compile_and_package"}
+)
 REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 """Methods of a module that bind an attribute by its name."""
 
@@ -50,7 +52,7 @@ class Routine:
     written: dict[str, set[int]] = field(default_factory=dict)
     """Names through which something is written, with the ids of those mentions."""
     suppliers: list[ast.Call] = field(default_factory=list)
-    """Calls that may make loaders, take a batch in steps, or export."""
+    """Calls that may make loaders, take a batch in steps, export or compile."""
     called: set[str] = field(default_factory=set)
     """Last names of everything that it calls."""
     children: list[Routine] = field(default_factory=list)
@@ -560,7 +562,7 @@ def _renamed_imports(tree: ast.Module) -> frozenset[str]:
         for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.asname and alias.name in ("Dim", "bmm")
+        if alias.asname and alias.name in ("Dim", "bmm", "matrix_exp")
     )
 
 

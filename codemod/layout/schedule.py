@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Observation
 from codemod.layout.origin import OriginKind
-from codemod.layout.program import RESHAPERS, Program, Routine
+from codemod.layout.program import RESHAPERS, Program, Routine, dotted
 from codemod.layout.size import AtomKind
 from codemod.layout.value import Constant, Number, Tensor, Unknown
 from codemod.layout.viewable import Legality
@@ -149,11 +149,12 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
         sites |= undecided | set(map(id, sized))
         if sized or open_sites:
             asking.append(top)
-        if sized or not all(_is_of_strides(seen.get(id(c), {})) for c in open_sites):
+        for_layouts = any(map(_is_matrix_exp, open_sites))
+        if sized or for_layouts or not all(_is_of_strides(seen.get(id(c), {})) for c in open_sites):
             for_sizes.append(top)
         observed = [seen.get(id(call), {}) for call in open_sites]
         hands_on = not undecided.isdisjoint(interpreter.returned.get(id(top.routine.node), ()))
-        if hands_on or any(map(_needs_callers, observed)):
+        if hands_on or any(map(_needs_callers, observed)) or for_layouts:
             wishes.for_anything.append(top)
         if any(_is_of_arguments(found, top.routine) for found in observed):
             wishes.for_strides.append(top)
@@ -211,6 +212,11 @@ def _is_cut(scope: ast.AST) -> bool:
         isinstance(node, ast.Slice) or (isinstance(node, ast.Attribute) and node.attr in _STRIDED_ATTRIBUTES)
         for node in ast.walk(scope)
     )
+
+
+def _is_matrix_exp(call: ast.Call) -> bool:
+    """It fits what is contiguous: a caller may bring what a compiler lays out otherwise."""
+    return (call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)) == "matrix_exp"
 
 
 def _needs_callers(observations: Iterable[Observation]) -> bool:

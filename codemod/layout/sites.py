@@ -16,7 +16,7 @@ from codemod.layout.ops.lift import Place, as_index, as_target, combine, lift
 from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
-from codemod.layout.size import INFER, AtomKind, Size
+from codemod.layout.size import INFER, UNKNOWN, AtomKind, Size
 from codemod.layout.state import ONCE
 from codemod.layout.value import (
     Condition,
@@ -46,6 +46,8 @@ def observed(
     positional, keywords, is_open = arguments
     if name in VIEWS:
         return _view(name, receiver, node, positional, keywords, is_open, frame)
+    if name == "matrix_exp":
+        return _matrix_exp(receiver, node, node.func.value if isinstance(node.func, ast.Attribute) else None, frame)
     tensor = as_tensor(receiver)
     target = None
     judgements: tuple[Judgement, Judgement] | None = None
@@ -70,10 +72,12 @@ def observed_function(
     if name in ("torch.export.Dim", "torch.export.dynamic_shapes.Dim"):
         _note(node, Constant(None), positional, keywords, frame)
         return Foreign("a Dim")
-    if not name.startswith("torch.") or last not in (*COPIES, "bmm") or is_open:
+    if not name.startswith("torch.") or last not in (*COPIES, "bmm", "matrix_exp") or is_open:
         return None
     given = [*positional, *(keywords[k] for k in ("input",) if k in keywords)]
     receiver = given[0] if given else Unknown("an argument that is missing", node.lineno)
+    if last == "matrix_exp":
+        return _matrix_exp(receiver, node, node.args[0] if node.args else None, frame)
     _note(node, receiver, given[1:], keywords, frame, names=_names(frame) if last == "bmm" else ())
     rule = rules().get(name)
     return lift(rule, positional, keywords, frame.place(node)) if rule else None
@@ -94,6 +98,7 @@ def _note(
     judgements: tuple[Judgement, Judgement] | None = None,
     is_target_a_shape: bool = True,
     names: tuple[tuple[str, Size], ...] = (),
+    uncopied: tuple[Judgement, Judgement] | None = None,
 ) -> None:
     default, free = judgements or (None, None)
     frame.notebook.observe(
@@ -106,6 +111,7 @@ def _note(
             is_target_a_shape,
             default,
             free,
+            uncopied,
             frozenset(condition for condition in frame.when if not _is_callers(condition, frame)),
             frame.callers,
             names,
@@ -158,6 +164,37 @@ def _dense(tensor: Tensor, has_format: bool) -> tuple[Judgement, Judgement]:
         for layout in (tensor.default, tensor.any)
     )
     return default, free
+
+
+def _matrix_exp(receiver: Value, node: ast.Call, operand: ast.expr | None, frame: Frame) -> Value:
+    """torch takes the leading dims as one with a view, for more than one row of a matrix.
+
+    Source: aten/src/ATen/native/LinearAlgebra.cpp, mexp.
+    """
+    tensor = as_tensor(receiver)
+    target = _batched(tensor)
+    copied = _copied(operand)
+    uncopied = None
+    if copied is not None and isinstance(value := frame.value(copied), Tensor):
+        uncopied = _judged(value, _batched(value))
+    _note(node, receiver, (), {}, frame, target, _judged(tensor, target), uncopied=uncopied)
+    return lift(rules()[".matrix_exp"], [tensor], {}, frame.place(node))
+
+
+def _batched(tensor: Tensor) -> Target:
+    """(-1, n, n)"""
+    layout = tensor.default.exposed(0, 2)
+    last = layout.sizes[-2:] if layout.index(-2) is not None else (UNKNOWN, UNKNOWN)
+    return Target((INFER, *last))
+
+
+def _copied(node: ast.expr | None) -> ast.expr | None:
+    """`x` of `x.contiguous()` and `x.clone()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=copied, attr="contiguous" | "clone")):
+            return copied
+        case _:
+            return None
 
 
 def _view(

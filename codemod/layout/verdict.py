@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
+from codemod.evidence.failure import Kind
+from codemod.evidence.shown import Shown
 from codemod.finding import Reason, Verdict
 from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.origin import Origin, OriginKind
@@ -12,9 +15,19 @@ from codemod.layout.value import Foreign, Number, Tensor, Unknown
 from codemod.layout.viewable import Judgement, Legality
 
 _NAMED = frozenset(
-    {OriginKind.CALLER, OriginKind.MEMORY_FORMAT, OriginKind.BACKEND, OriginKind.SIZE_ONE, OriginKind.GRADIENT}
+    {
+        OriginKind.CALLER,
+        OriginKind.MEMORY_FORMAT,
+        OriginKind.CONVOLUTION,
+        OriginKind.BACKEND,
+        OriginKind.SIZE_ONE,
+        OriginKind.GRADIENT,
+    }
 )
 """Origins of a layout that somebody may really bring."""
+
+_KEY = re.compile(r"[\w.]*:\d+:\d+[^`.\s]*\.?")
+"""Where an object was made, as the analysis names it: `Net.forward:7:9:30.hidden` is `hidden` to a reader."""
 
 
 @record(frozen=True, slots=True)
@@ -26,7 +39,30 @@ class Ruling:
 
 
 def rule_on(call: OpCall) -> Ruling:
-    """The verdict of a view, or of an op that is a view where it can be."""
+    """The verdict of a view, or of an op that is a view where it can be; what was seen of it goes before the source."""
+    ruling = _of_source(call)
+    refused = call.seen.of(Kind.VIEW_REFUSED)
+    if not refused:
+        return ruling
+    reasons = (*(one.reason for one in refused[:2]), *_contradiction(ruling, refused), *ruling.reasons)
+    if ruling.verdict is Verdict.WRITTEN_THROUGH:
+        return Ruling(ruling.verdict, reasons)
+    if call.writes or call.keeps:
+        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *(call.writes or call.keeps)[:2]))
+    return Ruling(Verdict.FAILING, reasons)
+
+
+def _contradiction(ruling: Ruling, refused: Sequence[Shown]) -> tuple[Reason, ...]:
+    """What was refused cannot be safe: one of the two is wrong, and the user is told."""
+    if ruling.verdict not in (Verdict.SAFE, Verdict.NOT_A_SHAPE_VIEW):
+        return ()
+    text = f"the source says that it is {ruling.verdict.value}"
+    if any(one.is_of_this_text for one in refused):
+        return (Reason(f"{text}: a fault of torch-codemod, please report it"),)
+    return (Reason(f"{text}: the file has changed since, or torch-codemod is wrong (please report it)"),)
+
+
+def _of_source(call: OpCall) -> Ruling:
     seen = [observation for observation in call.observations if _is_tensor(observation)]
     if not call.observations:
         return Ruling(Verdict.UNKNOWN, (Reason("the analysis does not reach this call"),))
@@ -132,4 +168,4 @@ def _merge(judgement: Judgement | None) -> tuple[Reason, ...]:
 
 
 def _spell(origins: Iterable[Origin]) -> tuple[Reason, ...]:
-    return tuple(Reason(origin.text, line=origin.line) for origin in list(origins)[:3])
+    return tuple(Reason(_KEY.sub("", origin.text), line=origin.line) for origin in list(origins)[:3])

@@ -8,12 +8,15 @@ from dataclasses import replace
 
 from codemod.finding import Reason
 from codemod.layout.batch import batch_of, operands
-from codemod.layout.hard_coded import claim, hear_together, misread
+from codemod.layout.compiled import survey_compiled
+from codemod.layout.hard_coded import claim, hear_together
 from codemod.layout.op_call import OpCall
 from codemod.layout.program import Program, Routine
+from codemod.layout.seen_sizes import misread, shown_size
 from codemod.layout.varying import Varying, survey_varying
 
 _SIZED = frozenset({"view", "reshape"})
+_COMPILED = frozenset({"matrix_exp", "view"})
 
 
 def tell(calls: Sequence[tuple[OpCall, Routine]], program: Program, tree: ast.Module) -> list[OpCall]:
@@ -22,14 +25,17 @@ def tell(calls: Sequence[tuple[OpCall, Routine]], program: Program, tree: ast.Mo
     claims = [
         claim(call, routine, program, varying, tree) if call.operation in _SIZED else None for call, routine in calls
     ]
+    compiled = survey_compiled(program, tree) if any(call.operation in _COMPILED for call, _ in calls) else {}
     told = []
     for (call, routine), hard_coded in zip(calls, hear_together(claims), strict=True):
-        if hard_coded is None and call.operation in _SIZED:
-            hard_coded = misread(call)
+        if call.operation in _SIZED and not (hard_coded is not None and hard_coded.contradicts):
+            hard_coded = shown_size(call, routine) or hard_coded or misread(call)
         if hard_coded is not None:
             call = replace(call, hard_coded=hard_coded)
         if call.operation == "bmm":
             call = replace(call, batch=batch_of(call.node, call.observations, routine, program, varying))
+        if call.operation in _COMPILED:
+            call = replace(call, compiled=compiled.get(routine.name, ()))
         if call.operation == "Dim":
             call = replace(call, batches=_batches(call, [other for other, _ in calls], varying))
         told.append(call)

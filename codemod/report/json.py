@@ -25,6 +25,7 @@ class JsonReport:
                 "changed": summary.changed,
                 "skipped": [{"path": error.path, "why": error.why} for error in result.errors],
             },
+            "notes": list(result.notes),
             "summary": {
                 "verdicts": summary.verdicts,
                 "actions": summary.actions,

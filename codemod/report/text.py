@@ -10,6 +10,7 @@ from rich.text import Text
 
 from codemod.finding import Action, Finding, Reason, Verdict
 from codemod.report.report import summarise
+from codemod.report.siblings import siblings
 from codemod.result import FileResult, RunResult
 
 _STYLES = {Action.REWRITE: "bold yellow", Action.REPORT: "bold magenta"}
@@ -22,16 +23,20 @@ def lines(result: RunResult, *, written: bool) -> Iterator[Text]:
     for file in result.files:
         for finding in file.findings:
             if finding.action is not Action.KEEP:
-                yield from _finding(finding, file)
+                yield from shown(finding, file)
         for cell, line in file.unused_suppressions:
             place = f"{file.path}:cell {cell}:{line}" if cell else f"{file.path}:{line}"
             yield Text(f"{place}: this suppression comment suppresses nothing; remove it")
     for path in dict.fromkeys(file.helper.path for file in result.files if file.helper is not None):
         yield Text(f"{path}: {'written' if written else 'to be written'}; rewritten code imports it")
+    alike = siblings(result, result.seen)
+    if alike is not None:
+        yield Text(f"{alike[0].upper()}{alike[1:]}")
     yield _summary(result, written)
 
 
-def _finding(finding: Finding, file: FileResult) -> Iterator[Text]:
+def shown(finding: Finding, file: FileResult) -> Iterator[Text]:
+    """One finding: its line, marked, the reasons, and what the call becomes."""
     span = finding.span
     cell = f":cell {finding.cell}" if finding.cell is not None else ""
     head = Text(f"{finding.path}{cell}:{span.line}:{span.column}: ", style="bold")

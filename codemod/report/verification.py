@@ -13,6 +13,8 @@ from codemod.verify.rung import Failure, Rung, Status
 from codemod.verify.verdict import Ladder, Verification
 
 VERSION = 1
+FILES_AT_MOST = 6
+"""Of a package that is rewritten, these are named."""
 _STYLES = {Status.OK: "green", Status.SKIPPED: "dim"}
 _ISSUES = {issue.name: issue for issue in KNOWN_ISSUES}
 
@@ -48,8 +50,14 @@ def _shortened(text: str) -> str:
 
 def conclusion(verification: Verification) -> Iterator[Text]:
     """The first rung that fails, with the user's line and the cure, of each ladder."""
-    for path in verification.changed:
+    changed = verification.changed
+    told = changed if len(changed) <= FILES_AT_MOST else changed[: FILES_AT_MOST - 1]
+    for path in told:
         yield Text(f"{path}: rewritten in a copy", style="dim")
+    if len(told) < len(changed):
+        yield Text(f"{len(changed) - len(told)} more files: rewritten in a copy", style="dim")
+    if verification.is_unchanged:
+        yield Text("nothing to rewrite, so there is no after; `torch-codemod run` tells what it keeps, and why")
     for ladder in verification.ladders:
         yield from _of_ladder(ladder)
 
@@ -60,7 +68,8 @@ def _of_ladder(ladder: Ladder) -> Iterator[Text]:
     if fault is None:
         skipped = sum(rung.status is Status.SKIPPED for rung in ladder.rungs)
         passed = len(ladder.rungs) - skipped
-        yield Text(f"{title}{passed} rungs pass" + (f", {skipped} skipped" if skipped else ""))
+        told = "1 rung passes" if passed == 1 else f"{passed} rungs pass"
+        yield Text(f"{title}{told}" + (f", {skipped} skipped" if skipped else ""))
         return
     yield Text(f"{title}first rung that fails: {fault.name} ({fault.status.value})", style="bold")
     if fault.failure is not None:

@@ -35,7 +35,7 @@ def verify(asked: Climb, tell: Told) -> Verification:
 
 
 def verify_fixed(asked: Climb, sites: Sites | None, tell: Told) -> Verification:
-    """The program as it stands, and a copy after the rewrite, which must give the same results."""
+    """The program as it stands, and a copy after the rewrite, if any, which must give the same results."""
     with tempfile.TemporaryDirectory(prefix="torch-codemod-") as folder:
         scratch = Path(folder) / "after"
         scratch.mkdir()
@@ -43,6 +43,8 @@ def verify_fixed(asked: Climb, sites: Sites | None, tell: Told) -> Verification:
         copy(whole, scratch)
         changed = rewrite(whole, scratch, sites)
         before = _ladder("before", asked, Path(folder), tell)
+        if not changed:
+            return Verification(asked.target, (before,))
         moved = _Moved(str(scratch), str(whole.folder))
         after = replace(asked, target=f"{whole.within(scratch)}:{name}", paths=(str(whole.folder),))
         ladders = (before, _ladder("after", after, Path(folder), tell, moved, before))

@@ -29,6 +29,11 @@ class Verification:
     """The files that the rewrite changed, with `--fixed`."""
 
     @property
+    def is_unchanged(self) -> bool:
+        """With `--fixed`: there was nothing to rewrite, and so no second ladder."""
+        return len(self.ladders) == 1 and self.ladders[0].title == "before"
+
+    @property
     def exit_code(self) -> int:
         """0 no rung of the last ladder fails, 1 one does."""
         return 1 if self.ladders[-1].first_fault is not None else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemod.evidence.failure import Kind
-from codemod.evidence.messages import recognise
+from codemod.evidence.messages import quote, recognise
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,11 @@ def test_the_constant_of_a_dim_is_read() -> None:
     )
     assert known is not None
     assert known[1].constants == (("n", 32),)
+
+
+def test_a_message_is_quoted_from_the_words_on_that_tell_its_kind() -> None:
+    message = (
+        "TorchRuntimeError: in a trace\n  got ValueError('Cannot view a tensor with shape (2, 3)  and strides (1, 2)')"
+    )
+    assert quote(message) == "Cannot view a tensor with shape (2, 3) and strides (1, 2)')"
+    assert quote("KeyError: 'x'\nmore") == "KeyError: 'x'"

@@ -2,75 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
 
-Stand = Callable[..., dict[str, Any]]
-
-
-def _load() -> ModuleType:
-    path = resources.files("codemod") / "guest" / "ladder.py"
-    spec = importlib.util.spec_from_file_location("guest_ladder", str(path))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-guest = _load()
-
-
-@pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    """Stands on a rung with a program; `eager` first is what it is compared with."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    known = set(sys.modules)
-    saved = tmp_path / "eager.pt"
-
-    def stand(rung: str, program: str, name: str = "f", inputs: str | None = None, **asked: object) -> dict[str, Any]:
-        file = tmp_path / "program_under_test.py"
-        file.write_text(f"import torch\n{program}")
-        sys.modules.pop(file.stem, None)
-        request = {
-            "target": f"{file}:{name}",
-            "rung": rung,
-            "inputs": inputs,
-            "path": [],
-            "gradients": True,
-            "track_inputs": True,
-            "save": str(saved) if rung == "eager" else None,
-            "reference": str(saved) if rung != "eager" else None,
-            "answer": str(tmp_path / "answer"),
-        }
-        torch._dynamo.reset()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # in a process of its own they go to a log
-            answer: dict[str, Any] = guest.stand({**request, **asked})
-        return answer
-
-    yield stand
-    for module in set(sys.modules) - known:
-        if module == "program_under_test":
-            del sys.modules[module]
-
-
-def climb(stand: Stand, rung: str, program: str, **asked: Any) -> dict[str, Any]:
-    eager = stand("eager", program, **asked)
-    assert eager["status"] == "ok", eager
-    return stand(rung, program, track_inputs=eager["track_inputs"], **asked)
-
+from tests.guest.standing import Stand, climb, guest
 
 SAME = "def f(x, scale=2.0):\n    return {'scaled': x * scale, 'count': x.shape[0], 'rest': (None, x.long())}\n"
 

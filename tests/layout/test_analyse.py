@@ -612,3 +612,23 @@ def f(x, flip, g):
     return None
 """
     )
+
+
+def test_reasons_do_not_show_how_the_analysis_names_an_object() -> None:
+    text = (
+        "class Out:\n    pass\n\n\ndef make():\n    return Out()\n\n\n"
+        "def f():\n    out = make()\n    return out.tokens.view(2, -1)\n"
+    )
+    (ruling,) = rulings(text).values()
+    assert [reason.text for reason in ruling.reasons] == ["what `tokens` is"]
+
+
+def test_a_dim_from_the_front_may_be_one_of_those_from_the_back() -> None:
+    check(
+        """
+def f(x):
+    z = x.mT
+    z.view(z.shape[0], z.shape[1], z.shape[2])  # layout-dependent
+    z.view(*z.shape[:2], -1)  # unknown
+"""
+    )

@@ -20,6 +20,7 @@ def f(x, y):
 """
 
 DOCUMENT = {
+    "notes": [],
     "version": 1,
     "sites": [
         {

@@ -51,11 +51,14 @@ def test_a_copy_of_a_package_is_told_of_in_the_originals_paths(project: Path) ->
     (package / "net.py").write_text(
         "import pathlib\nfrom .flat import flat\n\ndef f(x):\n"
         "    assert pathlib.Path(__file__).with_name('weights.txt').read_text() == '3'\n    return flat(x.t())\n"
+        "\n\ndef g(x):\n    return f(x).select(0, 9)\n"
     )
-    result = verify_fixed(asked("pkg.net:f"), Sites.FAILING, quiet)
+    result = verify_fixed(asked("pkg.net:g"), Sites.RISKY, quiet)
     after = result.ladders[1].rungs[0]
     assert after.failure is not None
-    assert [Path(frame.path) for frame in after.failure.frames] == [package / "net.py", package / "flat.py"]
+    assert [Path(frame.path) for frame in after.failure.frames] == [package / "net.py"]
+    unchanged = verify_fixed(asked("pkg.net:f"), Sites.FAILING, quiet)
+    assert [ladder.title for ladder in unchanged.ladders] == ["before"]
     risky = verify_fixed(asked("pkg.net:f"), Sites.RISKY, quiet)
     assert risky.changed == ("pkg/flat.py",)
     assert risky.exit_code == 0

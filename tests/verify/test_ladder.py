@@ -82,27 +82,6 @@ def test_an_interpreter_without_torch_is_refused(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_matrix_exp_after_a_convolution_is_named_with_rung_operation_and_line(tmp_path: Path) -> None:
-    program = (
-        "class Net(torch.nn.Module):\n"
-        "    def __init__(self):\n        super().__init__()\n        self.conv = torch.nn.Conv2d(3, 3, 3, padding=1)\n"
-        "    def forward(self, x):\n        y = self.conv(x)\n        return torch.matrix_exp(y)\n"
-    )
-    rungs = ("dynamo", "inductor", "aot_inductor")
-    found = rungs_of(tmp_path, program, rungs, name="Net", inputs="torch.randn(2, 3, 8, 8)")
-    assert [(rung.name, rung.status) for rung in found] == [
-        ("dynamo", Status.OK),
-        ("inductor", Status.FAILED),
-        ("aot_inductor", Status.FAILED),
-    ]
-    for rung in found[1:]:
-        assert rung.failure is not None
-        assert rung.failure.operation == "linalg_matrix_exp"
-        assert [frame.text for frame in rung.failure.frames] == ["return torch.matrix_exp(y)"]
-        assert rung.known_issue == "matrix-exp-channels-last"
-
-
-@needs_compiler
 def test_a_model_passes_every_rung_with_a_dynamic_batch(tmp_path: Path) -> None:
     program = (
         "class Net(torch.nn.Module):\n"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from codemod.layout.layout import Layout, World
 from codemod.layout.ops.rule import Extent, Flag, Outcome, op
-from codemod.layout.ops.undecided import image, sized
+from codemod.layout.ops.undecided import CONVOLUTION, MEMORY_FORMAT, handed_on, image, sized
 from codemod.layout.ops.window import each_dim, resized, spread, windows
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Size
 from codemod.layout.value import Constant, Value
@@ -30,7 +30,7 @@ def convolved(
         return None
     if count == 1 and (world is World.DEFAULT or (_is_above_one(taken) and not _grows(inputs[0], change))):
         return sized(result.dims)
-    return image(result, inputs, world, spatial=count)
+    return image(result, inputs, world, spatial=count, origin=CONVOLUTION if count == 2 else MEMORY_FORMAT)
 
 
 def _is_above_one(size: Size) -> bool:
@@ -226,7 +226,8 @@ def pooled(
     result = resized(input, count, change)
     if result is None:
         return None
-    return image(result, [input], world, spatial=count, is_settled_by_input=all(edge == ZERO for edge in edges))
+    is_settled = all(edge == ZERO for edge in edges)
+    return image(result, [input], world, spatial=count, is_settled_by_input=is_settled, origin=handed_on([input]))
 
 
 def _max_pool(count: int) -> Callable[..., Outcome]:
@@ -300,7 +301,7 @@ def _avg_pool_module(count: int) -> Callable[..., Outcome]:
 
 def adapted(input: Layout, count: int, output_size: Value, world: World) -> Layout | None:
     result = resized(input, count, lambda size, i: _output_size(output_size, size, i, count))
-    return None if result is None else image(result, [input], world, spatial=count)
+    return None if result is None else image(result, [input], world, spatial=count, origin=handed_on([input]))
 
 
 def _output_size(output_size: Value, size: Size, i: int, count: int) -> Size:

@@ -6,7 +6,7 @@ from codemod.layout.layout import Dim, Layout, World, anonymous, restrided
 from codemod.layout.layout import contiguous as contiguous_layout
 from codemod.layout.ops.pointwise import dense, pointwise, same_or_dense
 from codemod.layout.ops.rule import Alias, Dims, Index, Shape, op
-from codemod.layout.ops.undecided import channels_last, image
+from codemod.layout.ops.undecided import channels_last, handed_on, image
 from codemod.layout.size import UNKNOWN, ZERO, Size
 from codemod.layout.value import Qualified, Value
 
@@ -105,7 +105,7 @@ def repeat_interleave(input: Layout, repeats: Value, dim: Index = None) -> Layou
 def roll(input: Layout, shifts: Value, dims: Dims = None, *, world: World) -> Layout:
     spatial = input.rank - 2 if input.rank is not None and input.rank >= 3 else None
     return (
-        image(input, [input], world, spatial=spatial, is_settled_by_input=True)
+        image(input, [input], world, spatial=spatial, is_settled_by_input=True, origin=handed_on([input]))
         if spatial == 2
         else _open_image(input, world)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codemod.layout.layout import Dim, Layout, World, anonymous, contiguous, restrided
 from codemod.layout.ops.rule import AnyNumber, Index, Layouts, op
-from codemod.layout.ops.undecided import image
+from codemod.layout.ops.undecided import handed_on, image
 from codemod.layout.size import UNKNOWN, ZERO, Size
 from codemod.layout.value import Value
 
@@ -26,8 +26,9 @@ def cat(tensors: Layouts, dim: Index = 0, *, world: World) -> Layout:
     if all(tensor.is_contiguous for tensor in tensors) or not ranks.isdisjoint((1, 2, 3)):
         return restrided(shape)
     if shape.rank is None:
-        return image(shape, tensors, world, spatial=None, is_settled_by_input=True)
-    return image(shape, tensors, world, spatial=max(shape.rank - 2, 1), is_settled_by_input=True)
+        return image(shape, tensors, world, spatial=None, is_settled_by_input=True, origin=handed_on(tensors))
+    spatial = max(shape.rank - 2, 1)
+    return image(shape, tensors, world, spatial=spatial, is_settled_by_input=True, origin=handed_on(tensors))
 
 
 def _joined(tensors: tuple[Layout, ...], dim: int | None) -> Layout:
@@ -58,7 +59,7 @@ def stack(tensors: Layouts, dim: Index = 0, *, world: World) -> Layout | None:
         return anonymous()
     first = tensors[0]
     if not all(tensor.is_contiguous for tensor in tensors) and first.rank in (None, 4, 5):
-        return image(anonymous(), tensors, world, spatial=None)
+        return image(anonymous(), tensors, world, spatial=None, origin=handed_on(tensors))
     if first.rank is None or isinstance(tensors, AnyNumber):
         return anonymous()
     sizes = list(first.sizes)

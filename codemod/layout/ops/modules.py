@@ -15,7 +15,7 @@ from codemod.layout.ops.pointwise import pointwise, same_or_dense
 from codemod.layout.ops.reductions import positions, reduced
 from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Dims, Extent, Flag, Index, Outcome, Shape, Text, op
-from codemod.layout.ops.undecided import by_backend, sized
+from codemod.layout.ops.undecided import by_backend, handed_on, sized
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Size, product
 from codemod.layout.value import Number, Several, Value
 from codemod.layout.viewable import Target, viewed
@@ -132,7 +132,7 @@ def group_norm(input: Layout, world: World) -> Layout:
     examples=("nn.BatchNorm2d(image.shape[1])(image)", "nn.BatchNorm2d(image.shape[1]).eval()(image)"),
 )
 def batch_norm_2d(input: Layout, world: World) -> Layout:
-    return image_norm(input.of_rank(4), world)
+    return image_norm(input.of_rank(4), world, handed_on([input]))
 
 
 @op(

@@ -9,8 +9,9 @@ from codemod.layout.ops.lift import as_size
 from codemod.layout.ops.pointwise import broadcast, dense, pointwise
 from codemod.layout.ops.reductions import positions, reduced
 from codemod.layout.ops.rule import Dims, Extent, Flag, Index, Outcome, Shape, Text, op
-from codemod.layout.ops.undecided import by_backend, image, sized
+from codemod.layout.ops.undecided import MEMORY_FORMAT, by_backend, handed_on, image, sized
 from codemod.layout.ops.window import each_dim, quotient, resized, slid
+from codemod.layout.origin import Origin
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Size, product
 from codemod.layout.value import Constant, Number, Several, Value
 from codemod.layout.value import Shape as ShapeOfTensor
@@ -88,11 +89,11 @@ def rms_norm(input: Layout, *ignored: Value) -> Layout:
     return restrided(input) if input.is_contiguous else by_backend(input, "how this version of torch computes rms_norm")
 
 
-def image_norm(input: Layout, world: World) -> Layout:
+def image_norm(input: Layout, world: World, origin: Origin = MEMORY_FORMAT) -> Layout:
     """Of an input of any rank; of three dims contiguous, but not on every backend."""
     spatial = None if input.rank is None else input.rank - 2
     if spatial in (2, 3, None):
-        return image(input, [input], world, spatial=spatial, is_settled_by_input=True)
+        return image(input, [input], world, spatial=spatial, is_settled_by_input=True, origin=origin)
     if input.is_contiguous or world is World.DEFAULT:
         return restrided(input)
     return by_backend(input, "how this backend computes the norm of a transposed input")
@@ -100,18 +101,26 @@ def image_norm(input: Layout, world: World) -> Layout:
 
 @op(
     "torch.nn.functional.batch_norm",
+    examples=(
+        "F.batch_norm(image, None, None, training=True)",
+        "F.batch_norm(x.new_ones(4, 3, 2), None, None, training=True)",
+    ),
+)
+def batch_norm(input: Layout, *ignored: Value, world: World) -> Layout:
+    return image_norm(input, world, handed_on([input]))
+
+
+@op(
     "torch.nn.functional.group_norm",
     "torch.group_norm",
     "torch.nn.functional.local_response_norm",
     examples=(
-        "F.batch_norm(image, None, None, training=True)",
-        "F.batch_norm(x.new_ones(4, 3, 2), None, None, training=True)",
         "F.group_norm(image, 1)",
         "F.group_norm(x, 1)",
         "F.group_norm(volume, 1)",
     ),
 )
-def batch_norm(input: Layout, *ignored: Value, world: World) -> Layout:
+def group_norm(input: Layout, *ignored: Value, world: World) -> Layout:
     return image_norm(input, world)
 
 
@@ -401,8 +410,9 @@ def image_pad(grown: Layout, input: Layout, world: World) -> Layout:
     if input.rank in (1, 2, 3):
         return sized(grown.dims)
     if input.rank in (4, 5):
-        return image(grown, [input], world, spatial=input.rank - 2)
-    return sized(grown.dims) if input.rank is not None else image(grown, [input], world, spatial=None)
+        return image(grown, [input], world, spatial=input.rank - 2, origin=handed_on([input]))
+    is_ranked = input.rank is not None
+    return sized(grown.dims) if is_ranked else image(grown, [input], world, spatial=None, origin=handed_on([input]))
 
 
 def _grown(input: Layout, sizes: list[Size]) -> Layout | None:

@@ -14,7 +14,9 @@ from codemod.layout.layout import Dim, Layout, World, anonymous, restrided, stri
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.size import ONE, ZERO, Answer, Size, is_less, product
 
-MEMORY_FORMAT = Origin(OriginKind.MEMORY_FORMAT, "channels_last, where the model or its input is in that memory format")
+_WHERE = "channels_last, where the model or its input is in that memory format"
+MEMORY_FORMAT = Origin(OriginKind.MEMORY_FORMAT, _WHERE)
+CONVOLUTION = Origin(OriginKind.CONVOLUTION, _WHERE)
 
 
 def sized(sizes: Sequence[Size | Dim]) -> Layout:
@@ -46,7 +48,13 @@ def _open(layout: Layout, origin: Origin) -> Layout:
 
 
 def image(
-    result: Layout, inputs: Sequence[Layout], world: World, *, spatial: int | None, is_settled_by_input: bool = False
+    result: Layout,
+    inputs: Sequence[Layout],
+    world: World,
+    *,
+    spatial: int | None,
+    is_settled_by_input: bool = False,
+    origin: Origin = MEMORY_FORMAT,
 ) -> Layout:
     """The layout of an image op: `result` holds the sizes, `spatial` is the number of dims behind the channels.
 
@@ -63,19 +71,25 @@ def image(
         if Answer.YES in answers and result.rank is not None and spatial == 2:
             return channels_last(result)
     if spatial is None or len(plain.dims) != len(result.dims):
-        return _open(plain, MEMORY_FORMAT)
+        return _open(plain, origin)
     channels = len(result.dims) - spatial - 1
     inner = product(size for size in result.sizes[channels + 1 :])
     if inner == ONE or result.sizes[channels] == ONE:
         return plain
-    outer = stride_atom("", channels, (MEMORY_FORMAT,))
-    stride = stride_atom("", len(result.dims) - 1, (MEMORY_FORMAT,))
+    outer = stride_atom("", channels, (origin,))
+    stride = stride_atom("", len(result.dims) - 1, (origin,))
     dims = list(plain.dims)
     dims[channels] = replace(dims[channels], stride=outer)
     for i in range(len(dims) - 1, channels, -1):
         dims[i] = replace(dims[i], stride=stride)
         stride = stride * dims[i].size
     return Layout(tuple(dims))
+
+
+def handed_on(inputs: Sequence[Layout]) -> Origin:
+    """The convolution whose order Inductor keeps through this op as well; without one, a memory format."""
+    origins = (origin for given in inputs for origin in given.origins)
+    return next((origin for origin in origins if origin.kind is OriginKind.CONVOLUTION), MEMORY_FORMAT)
 
 
 def channels_last(layout: Layout) -> Layout:
