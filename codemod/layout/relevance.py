@@ -327,8 +327,9 @@ class Slice:
         return self._body.parts[id(node)].bound
 
     def touched(self, node: ast.stmt) -> set[str]:
-        """What it may change in place."""
-        return self._body.parts[id(node)].touched
+        """What it may change in place; nothing where it stands in the body of a class."""
+        part = self._body.parts.get(id(node))
+        return part.touched if part is not None else set()
 
     def mentioned(self, node: ast.stmt) -> set[str]:
         return self._body.parts[id(node)].mentioned

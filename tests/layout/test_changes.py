@@ -843,6 +843,19 @@ def test_what_changes_on_the_way_is_seen(program: str) -> None:
     check(program)
 
 
+def test_statements_of_a_class_body_are_passed() -> None:
+    check("""
+class Net(nn.Module):
+    names = {}
+    names["a"] = 1
+
+def run(x):
+    return x.t().view(-1)  # failing
+
+run(torch.zeros(2, 3))
+""")
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="`except*` came with Python 3.11")
 def test_exception_groups_are_seen() -> None:
     check("""
