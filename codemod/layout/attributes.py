@@ -147,7 +147,7 @@ def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
         return Unknown(f"what `{label}` is, which is bound from outside", node.lineno, label)
     found = frame.interpreter.attribute(value, node.attr, frame)
     if found is not None:
-        return found
+        return frame.state.possible(found)
     own = frame.interpreter.method(value.of, node.attr)
     functions = [own] if own is not None else []
     if value.positional is None:

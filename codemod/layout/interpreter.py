@@ -342,12 +342,21 @@ class FileInterpreter:
 
     def _read_attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         """As the class nearest to the object's own leaves it: at class level, then in `__init__`, then anywhere."""
-        program = of.of.program
-        for node in program.overridden.get(id(of.of.node), ()) if of.positional is None else ():
-            bound = program.stored.get(id(node), set()) | program.initialised.get(id(node), set())
-            if name in bound or _binds(node, name):
-                label = f"{of.label}.{name}"
-                return Unknown(f"what `{label}` is in a subclass", name=label)
+        program, classes = of.of.program, [of.of.node]
+        if of.positional is None:
+            classes += program.overridden.get(id(of.of.node), ())
+        if name in program.handed_on:
+            classes += program.classes.values()
+        others = [node for node in classes[1:] if node is not of.of.node and program.binds(node, name)]
+        own = self._of_lineage(of, name, frame)
+        if not others:
+            return own
+        found = [own, *(self._of_lineage(replace(of, of=Class(n, n.name, program)), name, frame) for n in others)]
+        label = f"{of.label}.{name}"
+        missing = Unknown(f"what `{label}` is in a subclass", name=label)
+        return choose((value or missing, frozenset()) for value in found)
+
+    def _of_lineage(self, of: Instance, name: str, frame: Frame) -> Value | None:
         for base in self._lineage(of.of):
             node = base.node
             if name in base.program.stored.get(id(node), ()):
@@ -394,7 +403,10 @@ class FileInterpreter:
             inner.state.bind(parameter, value)
         self._run(init.body, inner)
         names = inner.state.names
-        return names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
+        found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
+        if not isinstance(found, Choice):
+            return found
+        return choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
 
     def _constructor_arguments(
         self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
@@ -673,12 +685,6 @@ class FileInterpreter:
 
 _SWALLOWING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "warns"})
 """Context managers behind whose block the program goes on where it raises."""
-
-
-def _binds(node: ast.ClassDef, name: str) -> bool:
-    """At class level."""
-    targets = (t for s in node.body if isinstance(s, ast.Assign) for t in s.targets)
-    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
 
 
 def _plain(node: FunctionNode) -> Sequence[ast.arg]:

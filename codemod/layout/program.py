@@ -95,6 +95,8 @@ class Program:
     """Last names of the functions that change an argument in place, or bind attributes."""
     binders: Mapping[str, set[int]] = field(default_factory=dict)
     """Ids of the functions, other than `__init__`, that bind an attribute, by its name."""
+    handed_on: frozenset[str] = frozenset()
+    """Attributes that one object gets from another's of that name."""
     assigned: frozenset[str] = frozenset()
     """Names of attributes that are bound on objects other than `self`."""
     alternatives: Mapping[str, Sequence[ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
@@ -154,6 +156,13 @@ class Program:
                 if name and name not in self.classes:
                     yield self.resolve(name)
 
+    def binds(self, node: ast.ClassDef, name: str) -> bool:
+        """Does the class bind the attribute, at class level or on `self`?"""
+        if name in self.stored.get(id(node), ()) or name in self.initialised.get(id(node), ()):
+            return True
+        targets = (t for s in node.body if isinstance(s, ast.Assign) for t in s.targets)
+        return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
     def resolve(self, name: str) -> str:
         """`F.pad` as `torch.nn.functional.pad`."""
         head, dot, rest = name.partition(".")
@@ -195,6 +204,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
         overridden=_subclasses(surveyor.classes),
         initialised=surveyor.initialised,
         assigned=frozenset(surveyor.assigned),
+        handed_on=frozenset(surveyor.handed_on),
         binders=surveyor.binders,
         effective=surveyor.names_of(surveyor.see_callers(surveyor.effective)),
         routines=tuple(surveyor.routines),
@@ -219,6 +229,9 @@ class _Surveyor:
         self.imports: dict[str, str] = {}
         self._direct: set[int] = set()
         self._settled: set[str] = set()
+        self.handed_on: set[str] = set()
+        self._taken: set[int] = set()
+        """Ids of the targets in `new.query = old.query`."""
         self.stars: list[str] = []
         self.functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         self.classes: dict[str, ast.ClassDef] = {}
@@ -292,7 +305,7 @@ class _Surveyor:
             self._see_reshaped(node.value, routine)
         elif type(node.value) is ast.Name and node.value.id == "self":
             self._see_own(node.attr, routine)
-        elif type(node.value) is ast.Name:
+        elif type(node.value) is ast.Name and id(node) not in self._taken:
             self._see_assigned(node.attr, routine)
 
     def _see_assigned(self, name: str, routine: Routine) -> None:
@@ -361,6 +374,9 @@ class _Surveyor:
                 self._see_written(target.value, routine)
                 if isinstance(target.value, ast.Name):
                     self._see_changed(target.value.id, routine)
+            elif isinstance(target, ast.Attribute) and _is_attribute(node.value, target.attr):
+                self._taken.add(id(target))
+                self.handed_on.add(target.attr)
             elif isinstance(target, ast.Name) and _is_copy(node.value):
                 routine.copies[target.id] = node.value  # type: ignore[assignment]
         if is_global and not isinstance(node, ast.AugAssign):
@@ -545,6 +561,10 @@ def _subclasses(classes: Mapping[str, ast.ClassDef]) -> Mapping[int, Sequence[as
                 found.setdefault(id(known), []).append(node)
                 queue += known.bases
     return found
+
+
+def _is_attribute(node: ast.expr | None, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name
 
 
 def _is_own(node: ast.Attribute) -> bool:

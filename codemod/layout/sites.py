@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 
 from codemod.layout.attributes import as_tensor, shape_of
 from codemod.layout.frame import Frame
@@ -17,7 +16,7 @@ from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.program import COPIES, DECIDED, VIEWS
 from codemod.layout.size import INFER, UNKNOWN, AtomKind, Size
-from codemod.layout.state import ONCE
+from codemod.layout.state import BEHIND, ONCE, names_in
 from codemod.layout.value import (
     Condition,
     Constant,
@@ -141,13 +140,9 @@ def _begins_fixed(target: Target | None) -> bool:
 
 def _is_callers(condition: Condition, frame: Frame) -> bool:
     """A test of arguments alone comes out as the caller wants it."""
-    text, changed = condition[0].partition("#")[::2]
-    return (not changed or changed[0] == ONCE[-1]) and _names_in(text) <= frame.arguments - {"self"}
-
-
-@cache
-def _names_in(test: str) -> frozenset[str]:
-    return frozenset(node.id for node in ast.walk(ast.parse(test, mode="eval")) if isinstance(node, ast.Name))
+    text, changed = condition[0].partition(BEHIND)[::2]
+    names = {name.partition(".")[0] for name in names_in(text)}
+    return (not changed or changed[0] == ONCE[-1]) and names <= frame.arguments - {"self"}
 
 
 def _judged(tensor: Tensor, target: Target | None) -> tuple[Judgement, Judgement]:

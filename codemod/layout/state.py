@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from codemod.layout.layout import Layout
 from codemod.layout.program import dotted
@@ -52,11 +53,13 @@ class State:
         value = self.names.get(name)
         if value is None:
             return None
-        if isinstance(value, Choice):
-            value = self._possible(value)
+        value = self.possible(value)
         return ranked(value, self.ranks) if self.ranks else value
 
-    def _possible(self, value: Choice) -> Value:
+    def possible(self, value: Value) -> Value:
+        """The alternatives that the tests on the way here leave."""
+        if not isinstance(value, Choice):
+            return value
         kept = [
             (v, when) for v, when in value.options if not any((text, not held) in self.facts for text, held in when)
         ]
@@ -77,12 +80,23 @@ class State:
         text, names, is_lasting = _read(test, texts)
         if not is_lasting or any(map(is_changing, names)):
             return (f"{text}{ONCE}{once}:{test.lineno}:{test.col_offset}", is_true)
-        versions = [f"{name}{v}" for name in names if (v := self.versions.get(name, 0)) > ("." not in name)]
-        return (f"{text}#{','.join(versions)}" if versions else text, is_true)
+        versions = [f"{name}={v}" for name in names if (v := self.versions.get(name, 0)) > ("." not in name)]
+        return (f"{text}{BEHIND}{','.join(versions)}" if versions else text, is_true)
+
+    def settled(self, condition: Condition, owner: str) -> Condition:
+        """A test in the `__init__` that ends here, as one that methods ask again: of the `owner`'s attributes alone."""
+        text, _, versions = condition[0].partition(BEHIND)
+        is_own = all(name.partition(".")[0] == owner for name in names_in(text))
+        latest = {f"{name}={v}" for name, v in self.versions.items()}
+        if is_own and latest.issuperset(filter(None, versions.split(","))):
+            return (text, condition[1])
+        return (f"{text}{ONCE}{owner}", condition[1])
 
 
 Tests = dict[int, tuple[str, tuple[str, ...], bool]]
-ONCE = "#~"
+BEHIND = "\0"
+"""Stands between the text of a test and what tells it from others of that text."""
+ONCE = f"{BEHIND}~"
 """Stands behind the text of a test that may come out otherwise when it is asked again."""
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.IsNot: ast.Is, ast.NotEq: ast.Eq, ast.NotIn: ast.In}
@@ -96,9 +110,19 @@ def _read(test: ast.expr, texts: Tests) -> tuple[str, tuple[str, ...], bool]:
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
             positive = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
         nodes = list(ast.walk(test))
-        names = tuple(filter(None, (dotted(n) for n in nodes if isinstance(n, ast.Name | ast.Attribute))))
+        names = tuple(_dotted_names(nodes))
         found = texts[id(test)] = (_spell(positive), names, not any(map(_may_change, nodes)))
     return found
+
+
+@cache
+def names_in(test: str) -> frozenset[str]:
+    """Those of a test's text: `self` and `self.fused` of `not self.fused`."""
+    return frozenset(_dotted_names(ast.walk(ast.parse(test, mode="eval"))))
+
+
+def _dotted_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    return filter(None, (dotted(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)))
 
 
 def _may_change(node: ast.AST) -> bool:

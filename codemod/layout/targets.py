@@ -123,7 +123,8 @@ def _forget_same(name: str, base: Value, frame: Frame, line: int) -> None:
 def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
     base = frame.value(target.value)
     frame.value(target.slice)
-    frame.notebook.write(written_views(base), "written by item assignment", target.lineno)
+    if not (isinstance(base, Foreign) and base.kind == "a dict"):
+        frame.notebook.write(written_views(base), "written by item assignment", target.lineno)
     name = dotted(target.value)
     forget_holders(base, name, frame, target.lineno)
     if name and isinstance(base, Mapping | Several | Repeated | Foreign) and not _is_array(base):

@@ -11,6 +11,7 @@ from codemod.finding import Reason, Verdict
 from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
+from codemod.layout.state import BEHIND
 from codemod.layout.value import Foreign, Number, Tensor, Unknown
 from codemod.layout.viewable import Judgement, Legality
 
@@ -120,7 +121,7 @@ def _open(seen: Sequence[Observation]) -> Ruling:
 
 def _switches(observation: Observation) -> tuple[Reason, ...]:
     """The settings of the model under which torch refuses."""
-    tests = {(test.partition("#")[0], held): None for test, held in sorted(observation.when)}
+    tests = {(test.partition(BEHIND)[0], held): None for test, held in sorted(observation.when)}
     return tuple(Reason(f"only where `{test}` is {held}") for test, held in tests)
 
 

@@ -521,11 +521,68 @@ class A(nn.Module):
         super().__init__()
         self.w = torch.zeros(3, 4)
     def forward(self):
-        return self.w.view(-1)  # unknown
+        return self.w.view(-1)  # failing
 class B(A):
     def __init__(self):
         super().__init__()
         self.w = torch.zeros(4, 3).t()
+""",
+    "sub attribute alike": """
+class A(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.zeros(3, 4)
+    def forward(self):
+        return self.w.view(-1)  # safe
+class B(A):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.zeros(4, 3)
+""",
+    "handed on": """
+class Old(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(3, 4)
+        self.w = torch.zeros(3, 4).t()
+class New(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(3, 4)
+        self.w = torch.zeros(3, 4)
+    def forward(self, x):
+        self.w.view(-1)  # failing
+        return self.query(x.contiguous()).view(-1)  # safe
+def swap(old, new):
+    new.query = old.query
+    new.w = old.w
+""",
+    "settled by the constructor": """
+class Net(nn.Module):
+    def __init__(self, is_fused):
+        super().__init__()
+        self.is_fused = is_fused
+        if self.is_fused:
+            self.mel = nn.Linear(3, 4)
+        self.proj = nn.Linear(3, 4) if not self.is_fused else None
+    def forward(self, x):
+        if self.is_fused:
+            return self.mel(x.contiguous()).view(-1)  # safe
+        return self.proj(x.contiguous()).view(-1)  # safe
+""",
+    "unsettled by the constructor": """
+class Net(nn.Module):
+    def __init__(self, is_fused):
+        super().__init__()
+        self.is_fused = False
+        self.w = torch.zeros(3, 4) if self.is_fused else torch.zeros(3, 4).t()
+        self.is_fused = True
+        self.v = torch.zeros(3, 4) if is_fused else torch.zeros(3, 4).t()
+    def forward(self, is_fused):
+        if self.is_fused:
+            self.w.view(-1)  # layout-dependent
+        if is_fused:
+            self.v.view(-1)  # failing
 """,
     "property overriding": """
 class A(nn.Module):
@@ -654,6 +711,16 @@ def f(x, cond, n):
 }
 
 WRITES = {
+    "put into a dict": """
+def f(xs, known):
+    kept = {}
+    for x in xs:
+        kept["a"] = x.t().view(-1)  # failing
+        kept["b"] = x
+        known[x] = x.t().view(-1)  # failing
+        known[0] = x
+    return kept
+""",
     "through an op that is not known": """
 def f(x):
     y = x.t().view(-1)  # written-through
