@@ -259,11 +259,12 @@ def _compare(node: ast.Compare, frame: Frame) -> Value:
 
 
 def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
-    test = frame.spell(node.values[0])
+    before = frame.state
     first, *rest = _one_by_one(node, frame)
     if isinstance(first, Foreign) and all(isinstance(value, Foreign) for value in rest):
         return first
-    kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({(test, True)}))]
+    fact = frame.condition(node.values[0], isinstance(node.op, ast.Or), before)
+    kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({fact}))]
     return choose([*kept, *((value, frozenset()) for value in rest)])
 
 

@@ -305,8 +305,11 @@ class _Surveyor:
             self._see_reshaped(node.value, routine)
         elif type(node.value) is ast.Name and node.value.id == "self":
             self._see_own(node.attr, routine)
-        elif type(node.value) is ast.Name and id(node) not in self._taken:
-            self._see_assigned(node.attr, routine)
+        elif type(node.value) is ast.Name:
+            if id(node) in self._taken:
+                self.handed_on.add(node.attr)
+            else:
+                self._see_assigned(node.attr, routine)
 
     def _see_assigned(self, name: str, routine: Routine) -> None:
         """An attribute of something else than `self` is bound."""
@@ -376,7 +379,6 @@ class _Surveyor:
                     self._see_changed(target.value.id, routine)
             elif isinstance(target, ast.Attribute) and _is_attribute(node.value, target.attr):
                 self._taken.add(id(target))
-                self.handed_on.add(target.attr)
             elif isinstance(target, ast.Name) and _is_copy(node.value):
                 routine.copies[target.id] = node.value  # type: ignore[assignment]
         if is_global and not isinstance(node, ast.AugAssign):

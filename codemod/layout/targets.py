@@ -49,10 +49,9 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
 
 
 def written_views(value: Value) -> frozenset[int]:
-    """Ids of the calls through which a write to the value goes on."""
-    return frozenset().union(
-        *(option.views for option, _ in options(value) if isinstance(option, Tensor | Foreign | Unknown))
-    )
+    """Ids of the calls through which a write to the value goes on; one to a dict changes nothing that it holds."""
+    written = [option for option, _ in options(value) if isinstance(option, Tensor | Foreign | Unknown)]
+    return frozenset().union(*(o.views for o in written if not isinstance(o, Foreign) or _is_array(o)))
 
 
 def replace_tensor(node: ast.expr, old: Value, new: Value, frame: Frame) -> None:
@@ -123,8 +122,7 @@ def _forget_same(name: str, base: Value, frame: Frame, line: int) -> None:
 def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
     base = frame.value(target.value)
     frame.value(target.slice)
-    if not (isinstance(base, Foreign) and base.kind == "a dict"):
-        frame.notebook.write(written_views(base), "written by item assignment", target.lineno)
+    frame.notebook.write(written_views(base), "written by item assignment", target.lineno)
     name = dotted(target.value)
     forget_holders(base, name, frame, target.lineno)
     if name and isinstance(base, Mapping | Several | Repeated | Foreign) and not _is_array(base):
