@@ -305,7 +305,7 @@ def _lambda(node: ast.Lambda, frame: Frame) -> Value:
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:
     found = _elements(node, frame)
-    for inner in ast.walk(node):
+    for inner in ast.walk(node) if frame.program.has_walrus else ():
         if isinstance(inner, ast.NamedExpr):
             frame.bind(inner.target.id, frame.unfollowed(inner, f"`{inner.target.id}`, bound in a comprehension"))
     return found

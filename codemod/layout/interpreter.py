@@ -86,6 +86,7 @@ class FileInterpreter:
         self._texts: dict[int, str] = {}
         self._op_texts: dict[int, str] = {}
         self._tests: Tests = {}
+        self._plain: dict[int, bool] = {}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         return evaluate(node, frame)
@@ -220,8 +221,11 @@ class FileInterpreter:
 
     def _is_plain(self, function: Function) -> bool:
         """Does a call of it return what its body does?"""
-        decorators = getattr(function.node, "decorator_list", ())
-        return all(self._is_transparent(decorator, function.program) for decorator in decorators)
+        key = id(function.node)
+        if key not in self._plain:
+            decorators = getattr(function.node, "decorator_list", ())
+            self._plain[key] = all(self._is_transparent(decorator, function.program) for decorator in decorators)
+        return self._plain[key]
 
     def _is_transparent(self, decorator: ast.expr, program: Program) -> bool:
         callee = decorator.func if isinstance(decorator, ast.Call) else decorator

@@ -95,6 +95,8 @@ class Program:
     """Last names of the functions that change an argument in place, or bind attributes."""
     binders: Mapping[str, set[int]] = field(default_factory=dict)
     """Ids of the functions, other than `__init__`, that bind an attribute, by its name."""
+    has_walrus: bool = False
+    """Does `:=` stand anywhere?"""
     handed_on: frozenset[str] = frozenset()
     """Attributes that one object gets from another's of that name."""
     assigned: frozenset[str] = frozenset()
@@ -204,6 +206,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
         overridden=_subclasses(surveyor.classes),
         initialised=surveyor.initialised,
         assigned=frozenset(surveyor.assigned),
+        has_walrus=surveyor.has_walrus,
         handed_on=frozenset(surveyor.handed_on),
         binders=surveyor.binders,
         effective=surveyor.names_of(surveyor.see_callers(surveyor.effective)),
@@ -229,6 +232,7 @@ class _Surveyor:
         self.imports: dict[str, str] = {}
         self._direct: set[int] = set()
         self._settled: set[str] = set()
+        self.has_walrus = False
         self.handed_on: set[str] = set()
         self._taken: set[int] = set()
         """Ids of the targets in `new.query = old.query`."""
@@ -284,6 +288,8 @@ class _Surveyor:
                     self._see_shared(node.names, routine, to_module=kind is ast.Global)  # type: ignore[attr-defined]
                 elif kind is ast.Expr:
                     self._see_statement(node.value, routine)  # type: ignore[attr-defined]
+                elif kind is ast.NamedExpr:
+                    self.has_walrus = True
                 elif kind in _ASSIGNMENTS:
                     self._see_assignment(node, routine, routine is top and owner is None)  # type: ignore[arg-type]
                 else:
@@ -648,6 +654,7 @@ _SEEN = frozenset(
         ast.YieldFrom,
         ast.Global,
         ast.Nonlocal,
+        ast.NamedExpr,
     }
 )
 """Kinds of nodes that tell something by themselves."""

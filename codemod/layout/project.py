@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -126,7 +126,34 @@ def _load(file: str, changed: int, size: int) -> tuple[Program | None, str]:
     if syntax is None or isinstance(syntax, FileError):
         return None, digest
     number = next(_numbers)
-    ast.increment_lineno(syntax.tree, number * LINES)
+    _renumber(syntax.tree, number * LINES)
     program = survey(syntax.tree, file, number)
     program.dissolve()
     return program, digest
+
+
+def _renumber(tree: ast.Module, by: int) -> None:
+    """As `ast.increment_lineno`, in half of the time: whole files are read for the little that is imported."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        known = vars(node)
+        if "lineno" in known:
+            known["lineno"] += by
+            known["end_lineno"] += by
+        for name in _fields(type(node)):
+            child = known[name]
+            if type(child) is list:
+                stack += [item for item in child if type(item) not in _PLAIN]
+            elif type(child) not in _PLAIN:
+                stack.append(child)
+
+
+@cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """Those that may hold nodes with a place."""
+    plain = {"ctx", "op", "ops", "id", "attr", "kind", "type_comment"}
+    return () if kind is ast.Constant else tuple(name for name in kind._fields if name not in plain)
+
+
+_PLAIN = frozenset({str, int, type(None)})

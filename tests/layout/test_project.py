@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from codemod.cache import Cache
 from codemod.engine import process
 from codemod.finding import Finding
+from codemod.layout.project import LINES, _renumber
 from codemod.result import FileResult
 from codemod.settings import Settings
 
@@ -201,3 +203,11 @@ def test_the_cache_forgets_what_rests_on_a_file_that_was_not_there(folder: Path)
     assert the_cached(cache).findings[0].verdict.value == "unknown"
     write(ops=TURNED)
     assert the_cached(cache).findings[0].verdict.value == "failing"
+
+
+def test_lines_of_another_file_are_renumbered_at_every_node() -> None:
+    text = Path(ast.__file__).read_text(encoding="utf-8")
+    known, expected = ast.parse(text), ast.parse(text)
+    _renumber(known, LINES)
+    ast.increment_lineno(expected, LINES)
+    assert ast.dump(known, include_attributes=True) == ast.dump(expected, include_attributes=True)
