@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from string import ascii_lowercase
 from typing import Any
 
 import torch
@@ -78,7 +79,7 @@ def _permutes(n: str, r: int, of: Sample, others: Any, numbers: Numbers, pick: P
         f"{n}.movedim({i}, {j})",
         f"torch.permute({n}, ({spelled}))",
         f"torch.moveaxis({n}, {i}, {j})",
-        f"torch.einsum('{'abcdef'[:r]}->{''.join('abcdef'[d] for d in order)}', {n})",
+        f"torch.einsum('{ascii_lowercase[:r]}->{''.join(ascii_lowercase[d] for d in order)}', {n})",
         f"{n}.permute(dims=({spelled}))",
     ]
     if r == 2:
