@@ -58,6 +58,10 @@ def call(node: ast.Call, frame: Frame) -> Value:
         frame.notebook.write(frozenset(views_of(out)), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
         if not _keeps_sizes(out):
             forget(out, frame, node.lineno)
+    return _of_any(callee, node, arguments, frame)
+
+
+def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     if not isinstance(callee, Choice):
         return _of_one(callee, node, arguments, frame)
     outer, alternatives = frame.when, []
@@ -399,7 +403,8 @@ def _change_list(
 def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     positional, keywords, is_open = arguments
     if name.startswith("torch.Tensor.") and positional:
-        return _call_method(positional[0], name.rpartition(".")[2], node, (positional[1:], keywords, is_open), frame)
+        method = each(positional[0], lambda receiver: Method(receiver, name.rpartition(".")[2]))
+        return _of_any(method, node, (positional[1:], keywords, is_open), frame)
     if id(node) in frame.program.sites:
         seen = sites.observed_function(name, node, arguments, frame)
         if seen is not None:

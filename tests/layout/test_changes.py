@@ -43,6 +43,20 @@ def f(x, n):
         c = d
     return a.view(-1)  # failing
 """,
+    "unbound method in a loop": """
+def f(x, n):
+    y = x.contiguous()
+    for _ in range(n):
+        torch.Tensor.view(y, -1)  # failing
+        y = y.t().contiguous().t()
+def g(x, is_turned):
+    y = x.contiguous()
+    if is_turned:
+        y = y.view(-1)  # safe
+    else:
+        y = y.t().view(-1)  # written-through
+    torch.Tensor.zero_(y)
+""",
     "loops swap": """
 def f(n):
     a, b = torch.zeros(3, 4), torch.zeros(4, 3)
