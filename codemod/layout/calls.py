@@ -52,6 +52,7 @@ def call(node: ast.Call, frame: Frame) -> Value:
     """The value of a call; the calls inside it, and inside what it calls, are observed."""
     function = node.func
     callee = _method(function, frame) if isinstance(function, ast.Attribute) else frame.value(function)
+    callee = without_none(callee)  # what is called is not None
     arguments = _arguments(node, frame)
     out = arguments[1].get("out")
     if out is not None:

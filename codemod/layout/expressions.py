@@ -197,7 +197,9 @@ def _numbers(left: Size, right: Size, operator: type[ast.operator], node: ast.ex
         return _constants(left.constant, right.constant, operator)
     if operator in (ast.FloorDiv, ast.Div):
         exact = left.divided_by(right)
-        return Number(exact if exact.terms is not None else Size.of(Atom(f"({left})//({right})")))
+        if exact.terms is None:
+            exact = Size.of(Atom(f"({left})//({right})", quotient=(left, right)))
+        return Number(exact)
     if operator is ast.Pow and right.constant is not None and 0 < right.constant < 5:
         return Number(product([left] * right.constant))
     return Number(Size.of(Atom(f"({left}){operator.__name__}({right})")))

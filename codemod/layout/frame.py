@@ -14,7 +14,7 @@ from codemod.layout.program import Program, dotted
 from codemod.layout.relevance import Slice
 from codemod.layout.size import Size
 from codemod.layout.state import State, Tests
-from codemod.layout.value import Class, Condition, Function, Instance, Unknown, Value
+from codemod.layout.value import Class, Condition, Function, Instance, Unknown, Value, forgotten
 
 
 class Interpreter(Protocol):
@@ -135,7 +135,7 @@ class Frame:
 
     def bind(self, name: str, value: Value) -> None:
         if name in self.shared:
-            value = Unknown(f"`{name}`, which another function may bind", name=f"{self.key}{name}~")
+            value = forgotten(value, f"`{name}`, which another function may bind", name=f"{self.key}{name}~")
         self.state.bind(name, value)
 
     def value(self, node: ast.expr) -> Value:
@@ -152,7 +152,7 @@ class Frame:
         last = self.slice.last_bound if self.slice is not None else {}
         end = node.end_lineno or node.lineno
         return tuple(
-            (name, value if last.get(name, 0) <= end else Unknown(f"`{name}`, bound again below", last[name]))
+            (name, value if last.get(name, 0) <= end else forgotten(value, f"`{name}`, bound again below", last[name]))
             for name, value in self.state.names.items()
             if "." not in name
         )

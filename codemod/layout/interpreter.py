@@ -35,6 +35,7 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
+    forgotten,
     is_alike,
     options,
     parts,
@@ -213,7 +214,10 @@ class FileInterpreter:
             for value in given:
                 forget(value, frame, node.lineno)
         for name in [name for name in frame.state.dotted if frame.is_bound_elsewhere(name)]:
-            frame.state.bind(name, Unknown(f"`{name}`, which may have been bound anew", node.lineno, f"{name}~"))
+            known = frame.state.names[name]
+            frame.state.bind(
+                name, forgotten(known, f"`{name}`, which may have been bound anew", node.lineno, f"{name}~")
+            )
         held = [value for value in given if isinstance(value, Several | Mapping | Repeated)]
         if held and self._body(function.node).whole.touched & {a.arg for a in _plain(function.node)}:
             for value in held:
@@ -697,7 +701,8 @@ def _plain(node: FunctionNode) -> Sequence[ast.arg]:
 
 def _forget(state: State, names: Iterable[str], loop: ast.stmt) -> None:
     for name in names:
-        state.bind(name, Unknown(f"`{name}`, which differs from round to round of a loop", loop.lineno, f"{name}~"))
+        why = f"`{name}`, which differs from round to round of a loop"
+        state.bind(name, forgotten(state.names[name], why, loop.lineno, f"{name}~"))
 
 
 def _answers(node: ast.AST) -> bool:

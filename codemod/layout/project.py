@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -141,7 +141,10 @@ def _renumber(tree: ast.Module, by: int) -> None:
         if "lineno" in known:
             known["lineno"] += by
             known["end_lineno"] += by
-        for name in _fields(type(node)):
+        kind = type(node)
+        if kind not in _FIELDS:
+            _FIELDS[kind] = () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _TEXTS)
+        for name in _FIELDS[kind]:
             child = known[name]
             if type(child) is list:
                 stack += [item for item in child if type(item) not in _PLAIN]
@@ -149,11 +152,7 @@ def _renumber(tree: ast.Module, by: int) -> None:
                 stack.append(child)
 
 
-@cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """Those that may hold nodes with a place."""
-    plain = {"ctx", "op", "ops", "id", "attr", "kind", "type_comment"}
-    return () if kind is ast.Constant else tuple(name for name in kind._fields if name not in plain)
-
-
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+"""Those that may hold nodes with a place."""
+_TEXTS = frozenset({"ctx", "op", "ops", "id", "attr", "kind", "type_comment"})
 _PLAIN = frozenset({str, int, type(None)})

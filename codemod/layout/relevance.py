@@ -318,6 +318,11 @@ class Slice:
         part, live = self._body.parts.get(id(loop)), self._live.get(id(loop))
         return part is None or live is None or any(name in names for name in live & (part.bound | part.touched))
 
+    def writes(self, name: str) -> bool:
+        """May the function change what `name` holds, other than by binding it anew?"""
+        whole = self._body.whole
+        return name in whole.touched or not whole.called.isdisjoint(_TAKERS)
+
     @property
     def last_bound(self) -> Mapping[str, int]:
         """Line of the last binding of each name of the function."""
@@ -372,6 +377,8 @@ _SIMPLE = (
     ast.Import,
     ast.ImportFrom,
 )
+_TAKERS = frozenset({"pop", "popitem", "popleft", "setdefault"})
+"""Methods that change a container and whose result is used."""
 _LEAVING = (ast.Return, ast.Raise, ast.Assert)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -33,7 +33,7 @@ class AtomKind(Enum):
 class Atom(str):
     """A symbol.  It is its name, so that monomials hash and sort as strings do."""
 
-    __slots__ = ("below", "dim", "is_free", "is_part", "kind", "origins", "owner", "span")
+    __slots__ = ("below", "dim", "is_free", "is_part", "kind", "origins", "owner", "quotient", "span")
 
     kind: AtomKind
     owner: str | None
@@ -46,6 +46,8 @@ class Atom(str):
     """How much of a dim a slice, a chunk or a step leaves: may well be 1 by design."""
     span: tuple[int, int] | None
     """(front, back): it is the number of elements of dims `front` to `rank - back`; 1 where there are none."""
+    quotient: tuple[Size, Size] | None
+    """(left, right): it is `left // right`."""
 
     def __new__(
         cls,
@@ -59,11 +61,12 @@ class Atom(str):
         is_free: bool = False,
         is_part: bool = False,
         span: tuple[int, int] | None = None,
+        quotient: tuple[Size, Size] | None = None,
     ) -> Atom:
         """`owner` and `dim`: dim `dim` of the tensor `owner`; `below`: strictly smaller than that size."""
         atom = str.__new__(cls, name)
         atom.kind, atom.owner, atom.dim, atom.below, atom.origins = kind, owner, dim, below, origins
-        atom.is_free, atom.is_part, atom.span = is_free, is_part, span
+        atom.is_free, atom.is_part, atom.span, atom.quotient = is_free, is_part, span, quotient
         return atom
 
 

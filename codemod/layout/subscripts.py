@@ -10,6 +10,7 @@ from codemod.layout.layout import Dim, Layout, Pack, World
 from codemod.layout.ops.indexing import At, By, Item, NewAxis, Rest, Slice, index
 from codemod.layout.ops.lift import Place, as_layout, as_size, combine
 from codemod.layout.ops.rule import Alias, Rule
+from codemod.layout.program import dotted
 from codemod.layout.size import ONE, UNKNOWN, Atom, Size
 from codemod.layout.value import (
     Constant,
@@ -68,9 +69,17 @@ def of_dict(value: Foreign, node: ast.expr, frame: Frame) -> Value:
 def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
     key = frame.spell(node.slice)
     if isinstance(value, Unknown) and value.name:
-        return Unknown(value.why, value.line, f"{value.name}[{key}]@{frame.place(node).key}", views=value.views)
+        name = f"{value.name}[{key}]"
+        is_same = isinstance(node.slice, ast.Constant) and not _is_changed(node.value, frame)
+        return Unknown(value.why, value.line, name if is_same else f"{name}@{frame.place(node).key}", views=value.views)
     unknown = frame.unfollowed(node)
     return replace(unknown, views=value.views) if isinstance(value, Unknown) else unknown
+
+
+def _is_changed(node: ast.expr, frame: Frame) -> bool:
+    """May the function write elements of it, so that one index need not mean one value?"""
+    name = dotted(node)
+    return not name or frame.slice is None or frame.slice.writes(name)
 
 
 def _key(node: ast.expr, frame: Frame) -> Item | Value:

@@ -27,6 +27,7 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
+    forgotten,
     options,
     parts,
     views_of,
@@ -41,7 +42,7 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(targets, value, target, frame)
         case ast.Starred(value=inner):
-            assign(inner, Repeated(Unknown("the rest of an unpacking", target.lineno)), frame)
+            assign(inner, Repeated(forgotten(value, "the rest of an unpacking", target.lineno)), frame)
         case ast.Attribute():
             _assign_attribute(target, value, frame)
         case ast.Subscript():
@@ -68,7 +69,7 @@ def forget(changed: Value, frame: Frame, line: int) -> None:
     for name, value in list(frame.state.names.items()) if storages else ():
         if not storages.isdisjoint(_storages(value)):
             text = f"`{name}`, which may be the tensor that is changed in place"
-            frame.state.bind(name, Unknown(text, line, f"{frame.key}{name}~{line}"))
+            frame.state.bind(name, forgotten(value, text, line, f"{frame.key}{name}~{line}"))
 
 
 def forget_holders(changed: Value, own: str, frame: Frame, line: int) -> None:
@@ -78,7 +79,7 @@ def forget_holders(changed: Value, own: str, frame: Frame, line: int) -> None:
     for name, value in list(frame.state.names.items()):
         if name != own and _holds(value, changed):
             text = f"`{name}`, which may be the {'dict' if isinstance(changed, Mapping) else 'list'} that is changed"
-            frame.state.bind(name, Unknown(text, line, f"{frame.key}{name}~{line}"))
+            frame.state.bind(name, forgotten(value, text, line, f"{frame.key}{name}~{line}"))
 
 
 def _holds(value: Value, part: Value) -> bool:
@@ -116,7 +117,7 @@ def _forget_same(name: str, base: Value, frame: Frame, line: int) -> None:
         other = frame.state.names.get(known.rpartition(".")[0])
         if not (isinstance(base, Instance) and isinstance(other, Instance) and base != other):
             text = f"`{known}`, which may have been bound as `{name}`"
-            frame.state.bind(known, Unknown(text, line, f"{known}~{line}"))
+            frame.state.bind(known, forgotten(frame.state.names[known], text, line, f"{known}~{line}"))
 
 
 def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
@@ -142,7 +143,11 @@ def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
         new = value
         if isinstance(key, ast.Slice):  # `xs[:] = ys`
             found = elements(value)
-            new = choose((item, frozenset()) for item in found) if found else Unknown("part of a slice", key.lineno)
+            new = (
+                choose((item, frozenset()) for item in found)
+                if found
+                else forgotten(value, "part of a slice", key.lineno)
+            )
         return Repeated(choose((item, frozenset()) for item in (*items, new)))
     return Foreign("a dict", frozenset(views_of(base)) | frozenset(views_of(value)))
 
@@ -202,7 +207,9 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
             return [Unknown(why, line, f"{name}#{i}" if name else "", views=value.views) for i in range(count)]
         case _:
             key = frame.place(node).key
-            return [Unknown("an element of an unpacked value", node.lineno, f"{key}#{i}") for i in range(count)]
+            return [
+                forgotten(value, "an element of an unpacked value", node.lineno, f"{key}#{i}") for i in range(count)
+            ]
 
 
 def _renamed(value: Value, i: int) -> Value:

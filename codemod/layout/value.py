@@ -259,7 +259,7 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
-        return Unknown(f"one of {len(found)} values, by the path taken")
+        return forgotten(Several(tuple(found)), f"one of {len(found)} values, by the path taken")
     return Choice(tuple(found.items()))
 
 
@@ -284,6 +284,11 @@ def views_of(value: Value) -> Iterator[int]:
         yield from value.views
     for part in parts(value):
         yield from views_of(part)
+
+
+def forgotten(value: Value, why: str, line: int | None = None, name: str = "") -> Unknown:
+    """The value where it is no longer known what it is; a write to it goes on through the same sites."""
+    return Unknown(why, line, name, views=frozenset(views_of(value)))
 
 
 def is_alike(known: Value, found: Value) -> bool:

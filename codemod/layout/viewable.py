@@ -7,7 +7,8 @@ boundary of the target.  Source: aten/src/ATen/TensorUtils.cpp, computeStride_im
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
@@ -15,7 +16,7 @@ from itertools import pairwise
 from codemod.layout.layout import Dim, Layout, Pack, contiguous
 from codemod.layout.origin import Origin
 from codemod.layout.record import record
-from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, AtomKind, Size, are_chosen_apart, equal, product
+from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, Atom, AtomKind, Size, are_chosen_apart, equal, product
 
 
 class Legality(Enum):
@@ -69,6 +70,76 @@ def judge(layout: Layout, target: Target | None) -> Judgement:
     if target is None:
         return _open(layout)
     layout, target = align_packs(layout, target)
+    found = _judge_aligned(layout, target)
+    if found.legality is not Legality.MAYBE or not found.is_target_open:
+        return found
+    refused = _too_few(layout, target)
+    if refused is not None:
+        return refused
+    for solved in _solved(target, layout):
+        found = _judge_aligned(layout, solved)
+        if found.legality is not Legality.MAYBE:
+            return found
+    exact = _exact(layout, target)
+    if exact is not None:
+        witness = _judge_aligned(*exact)
+        if witness.legality is Legality.REFUSED:
+            return Judgement(Legality.REFUSED, layout, witness.at, witness.origins)
+    return found
+
+
+def _too_few(layout: Layout, target: Target) -> Judgement | None:
+    """Refused, whatever its sizes are: fewer dims than there are runs of the source that cannot be merged."""
+    dims = layout.core
+    apart = [i for i in range(len(dims) - 1) if _is_apart(dims, i)]
+    if any(isinstance(item, Pack) for item in target.items) or len(target.items) > len(apart):
+        return None
+    return Judgement(Legality.REFUSED, layout, apart[-1], _origins(dims[apart[-1] : apart[-1] + 2]))
+
+
+def _is_apart(dims: Sequence[Dim], i: int) -> bool:
+    """Is more than one element certain on both sides of boundary `i`, which cannot be merged?"""
+    left, right = dims[i], dims[i + 1]
+    if left.pack or right.pack or left.size.is_part or right.size.is_part:
+        return False
+    return equal(left.stride, right.size * right.stride) is Answer.NO
+
+
+def _solved(target: Target, layout: Layout) -> Iterator[Target]:
+    """The target with a `-1` for a size that occurs nowhere else: sizes that fit fix it."""
+    if INFER in target.items:
+        return
+    counts = Counter(atom for item in target.sizes for atom in item.atoms)
+    counts.update(atom for dim in layout.dims for atom in dim.size.atoms)
+    for i, size in enumerate(target.sizes):
+        is_pack = isinstance(target.items[i], Pack)
+        if not is_pack and _is_monomial(size) and any(counts[atom] == 1 for atom in size.atoms):
+            yield Target((*target.items[:i], INFER, *target.items[i + 1 :]))
+
+
+def _is_monomial(size: Size) -> bool:
+    return size.terms is not None and [coefficient for _, coefficient in size.terms] == [1]
+
+
+def _exact(layout: Layout, target: Target) -> tuple[Layout, Target] | None:
+    """Both for inputs that are divided without a rest: `c` is `(c // heads) * heads`.  Shows what some inputs do."""
+    sizes = [*layout.sizes, *target.sizes]
+    quotients = {atom.quotient: atom for size in sizes for atom in size.atoms if atom.quotient is not None}
+    values: dict[Atom, Size] = {}
+    for (left, right), atom in quotients.items():
+        if _is_monomial(left) and len(left.atoms) == 1 and len(left.terms or ()) == 1:
+            (whole,) = left.atoms
+            if left == Size.of(whole):
+                values.setdefault(whole, Size.of(atom) * right)
+    values = {whole: size for whole, size in values.items() if size.atoms.isdisjoint(values)}
+    if not values:
+        return None
+    dims = tuple(Dim(dim.size.at(values), dim.stride.at(values), dim.pack) for dim in layout.dims)
+    items = tuple(item if isinstance(item, Pack) else item.at(values) for item in target.items)
+    return Layout(dims), Target(items)
+
+
+def _judge_aligned(layout: Layout, target: Target) -> Judgement:
     boundary = 0
     pending: Judgement | None = None
     for segment in segments(layout, target):

@@ -7,6 +7,27 @@ import pytest
 from tests.layout.verdicts import check, rulings
 
 SAFE = {
+    "sizes that are elements of an argument": """
+def f(size: tuple[int, int]):
+    return torch.zeros(size[1], size[0]).t().view(size[0], size[1])  # safe
+""",
+    "a size that only the others fix": """
+def f(n, m, parts):
+    b, t, c = torch.zeros(n, m, 4).shape
+    x = torch.zeros(b, t, 4, 8).transpose(1, 2)
+    return x.view(b, 4, parts, 8)  # safe
+""",
+    "an attribute that is a layer or None is called": """
+class M(nn.Module):
+    def __init__(self, width, is_open):
+        super().__init__()
+        self.proj = None
+        if is_open:
+            self.proj = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.proj(x.transpose(1, 2)).view(-1)  # safe
+""",
     "transposed in place and back": """
 def f():
     x = torch.zeros(2, 3)
@@ -151,6 +172,23 @@ def f(x):
 }
 
 FAILING = {
+    "fewer dims than cannot be merged, of sizes that nothing tells": """
+def f(a, b, c, n, width):
+    y = torch.stack((a, b, c), dim=1).permute(0, 2, 1, 3)
+    return y.view(n, width)  # failing
+""",
+    "windows that are put together again": """
+def f(windows, window, height, width):
+    c = windows.shape[-1]
+    x = windows.view(-1, height // window, width // window, window, window, c)  # layout-dependent
+    return x.permute(0, 1, 3, 2, 4, 5).view(-1, height, width, c)  # failing
+""",
+    "windows of a size in a tuple": """
+def f(x, size: tuple[int, int]):
+    b, h, w, c = x.shape
+    x = x.view(b, h // size[0], size[0], w // size[1], size[1], c)  # layout-dependent
+    return x.permute(0, 1, 3, 2, 4, 5).view(-1, size[0], size[1], c)  # failing
+""",
     "heads of an unbound projection": """
 class M(nn.Module):
     def __init__(self, width, heads):
@@ -411,6 +449,12 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "an element that is written between": """
+def f(size: list):
+    y = torch.zeros(size[1], size[0]).t()
+    size[0], size[1] = size[1], size[0]
+    return y.view(size[0], size[1])  # unknown
+""",
     "a dict that was changed before it is spread": """
 class M(nn.Module):
     def __init__(self, width, options):

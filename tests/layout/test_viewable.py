@@ -120,6 +120,32 @@ def targets(draw: st.DrawFn, layout: Layout) -> Target:
     return Target(tuple(items))
 
 
+@st.composite
+def targets_with_a_name(draw: st.DrawFn, layout: Layout) -> tuple[Target, int | None]:
+    """One size may be spelled by a name that the layout does not know."""
+    target = draw(targets(layout))
+    plain = [i for i, item in enumerate(target.items) if isinstance(item, Size) and item not in (INFER, ONE)]
+    if INFER in target.items or not plain or draw(st.booleans()):
+        return target, None
+    return target, draw(st.sampled_from(plain))
+
+
+FOREIGN = Atom("width")
+
+
+def _named(target: Target, at: int | None, values: dict[Atom, int]) -> Target:
+    """The target with size `at` under another name, whose value is then known too."""
+    if at is None:
+        return target
+    item = target.items[at]
+    assert isinstance(item, Size)
+    value = number(item, values)
+    if value is None:
+        return target
+    values[FOREIGN] = value
+    return Target((*target.items[:at], Size.of(FOREIGN), *target.items[at + 1 :]))
+
+
 def _asked(target: Target, values: Mapping[Atom, int], sizes: list[int]) -> list[int] | None:
     found: list[int] = []
     for item in target.items:
@@ -137,7 +163,8 @@ def _asked(target: Target, values: Mapping[Atom, int], sizes: list[int]) -> list
 @given(st.data())
 def test_views_are_legal_and_laid_out_as_claimed(data: st.DataObject) -> None:
     layout, tensor, values = data.draw(tensors())
-    target = data.draw(targets(layout))
+    target, at = data.draw(targets_with_a_name(layout))
+    target = _named(target, at, values)
     sizes = [values[dim_atom("x", i)] for i in range(4) if dim_atom("x", i) in values]
     asked = _asked(target, values, sizes)
     if asked is None:
@@ -162,3 +189,27 @@ def test_views_are_legal_and_laid_out_as_claimed(data: st.DataObject) -> None:
         assert number(dim.size, values) in (None, size)
         if size > 1 and result.numel() and (is_plain or legality is Legality.LEGAL):
             assert number(dim.stride, values) in (None, stride)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_refusal_of_quotients_has_a_witness(data: st.DataObject) -> None:
+    """Dims split into windows, permuted and merged again: refused where torch refuses inputs without a rest."""
+    b, h, w, window = (Size.of(Atom(name)) for name in ("b", "h", "w", "window"))
+    rows, columns = (Size.of(Atom(f"({size})//(window)", quotient=(size, window))) for size in (h, w))
+    sizes = [b, rows, window, columns, window]
+    order = data.draw(st.permutations(range(5)))
+    layout = Layout(tuple(contiguous(sizes).dims[i] for i in order))
+    wanted = data.draw(st.permutations([b, h, w]))
+    count = data.draw(st.integers(1, 3))
+    items = [*wanted[:count], INFER] if count < 3 else wanted
+    value = {"b": 2, "h": 6, "w": 15, "window": 3}
+    tensor = torch.zeros(2, 2, 3, 5, 3).permute(order)
+    asked = [-1 if item == INFER else value[str(item)] for item in items]
+    legality = judge(layout, Target(tuple(items))).legality
+    try:
+        tensor.view(asked)
+    except RuntimeError:
+        assert legality is not Legality.LEGAL
+    else:
+        assert legality is not Legality.REFUSED
