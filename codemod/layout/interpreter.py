@@ -214,10 +214,8 @@ class FileInterpreter:
             for value in given:
                 forget(value, frame, node.lineno)
         for name in [name for name in frame.state.dotted if frame.is_bound_elsewhere(name)]:
-            known = frame.state.names[name]
-            frame.state.bind(
-                name, forgotten(known, f"`{name}`, which may have been bound anew", node.lineno, f"{name}~")
-            )
+            why = f"`{name}`, which may have been bound anew"
+            frame.state.bind(name, forgotten(frame.state.names[name], why, node.lineno, f"{name}~"))
         held = [value for value in given if isinstance(value, Several | Mapping | Repeated)]
         if held and self._body(function.node).whole.touched & {a.arg for a in _plain(function.node)}:
             for value in held:

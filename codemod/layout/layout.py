@@ -241,6 +241,25 @@ def unknown(owner: str, origins: tuple[Origin, ...] = (), *, world: World = Worl
     return Layout((Dim(size, ONE if pack.merged else stride_atom(owner, -1, origins), pack),))
 
 
+def any_of(layouts: Sequence[Layout], owner: str) -> Layout:
+    """What holds for each of the layouts, which have one rank: sizes that differ get a symbol of `owner`'s.
+
+    Contiguous where all of them are; else of any strides, for the reasons that one of them has.
+    """
+    is_dense = all(layout.is_contiguous for layout in layouts)
+    origins = tuple(dict.fromkeys(origin for layout in layouts for origin in layout.origins))
+    if layouts[0].rank is None:
+        return unknown(owner, origins, world=World.DEFAULT if is_dense else World.ANY)
+    columns = list(zip(*(layout.sizes for layout in layouts), strict=True))
+    sizes = [
+        column[0] if column.count(column[0]) == len(column) else Size.of(dim_atom(owner, i))
+        for i, column in enumerate(columns)
+    ]
+    if is_dense:
+        return contiguous(sizes)
+    return Layout(tuple(Dim(size, stride_atom(owner, i, origins)) for i, size in enumerate(sizes)))
+
+
 def anonymous() -> Layout:
     """A contiguous tensor of which neither rank nor sizes are known; the name is given by whoever asked."""
     return Layout((Dim(UNKNOWN, ONE, Pack("", merged=True)),))

@@ -142,12 +142,8 @@ def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
         items = base.items if isinstance(base, Several) else (base.item,)
         new = value
         if isinstance(key, ast.Slice):  # `xs[:] = ys`
-            found = elements(value)
-            new = (
-                choose((item, frozenset()) for item in found)
-                if found
-                else forgotten(value, "part of a slice", key.lineno)
-            )
+            found = elements(value) or [forgotten(value, "part of a slice", key.lineno)]
+            new = choose((item, frozenset()) for item in found)
         return Repeated(choose((item, frozenset()) for item in (*items, new)))
     return Foreign("a dict", frozenset(views_of(base)) | frozenset(views_of(value)))
 

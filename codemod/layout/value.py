@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Mapping as Namespace
 from dataclasses import field, replace
 from typing import Protocol
 
 from codemod.finding import Reason
-from codemod.layout.layout import Layout, Pack, World
+from codemod.layout.layout import Layout, Pack, World, any_of
 from codemod.layout.program import Program
 from codemod.layout.record import record
-from codemod.layout.size import Size
+from codemod.layout.size import Atom, Size
 
 
 @record(frozen=True, slots=True)
@@ -259,8 +261,43 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
+        found = _fewer(found)
+    if len(found) == 1:
+        return next(iter(found))
+    if len(found) > OPTIONS_AT_MOST:
         return forgotten(Several(tuple(found)), f"one of {len(found)} values, by the path taken")
     return Choice(tuple(found.items()))
+
+
+def _fewer(found: Namespace[Value, frozenset[Condition]]) -> dict[Value, frozenset[Condition]]:
+    """The alternatives, where tensors that are contiguous by default are told as one for each rank."""
+    kept: dict[Value, frozenset[Condition]] = {}
+    groups: dict[tuple[int | None, int | None], list[Tensor]] = {}
+    for value, when in found.items():
+        if isinstance(value, Tensor) and value.default.is_contiguous:
+            groups.setdefault((value.default.rank, value.any.rank), []).append(value)
+        else:
+            kept[value] = when
+    for tensors in groups.values():
+        kept[_any_of(tensors)] = frozenset.intersection(*(found[tensor] for tensor in tensors))
+    return kept
+
+
+def _any_of(tensors: Sequence[Tensor]) -> Tensor:
+    if len(tensors) == 1:
+        return tensors[0]
+    owner = f"?{next(_numbers)}"  # two choices among the same tensors need not fall on the same one
+    is_number = any(tensor.number is not None for tensor in tensors)
+    return Tensor(
+        any_of([tensor.default for tensor in tensors], owner),
+        any_of([tensor.any for tensor in tensors], owner),
+        views=frozenset().union(*(tensor.views for tensor in tensors)),
+        storages=frozenset().union(*(tensor.storages for tensor in tensors)),
+        number=Size.of(Atom(owner)) if is_number else None,
+    )
+
+
+_numbers = itertools.count()
 
 
 def parts(value: Value) -> Iterable[Value]:

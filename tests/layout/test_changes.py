@@ -43,6 +43,89 @@ def f(x, n):
         c = d
     return a.view(-1)  # failing
 """,
+    "many paths": """
+def f(x, kind):
+    if kind == 0:
+        y = torch.zeros(2, 3)
+    elif kind == 1:
+        y = torch.zeros(3, 3)
+    elif kind == 2:
+        y = torch.zeros(4, 3)
+    elif kind == 3:
+        y = torch.zeros(5, 3)
+    elif kind == 4:
+        y = torch.zeros(6, 3)
+    else:
+        y = x.contiguous()
+    return y.view(-1)  # safe
+def g(x, kind):
+    if kind == 0:
+        y = torch.zeros(2, 3)
+    elif kind == 1:
+        y = torch.zeros(3, 3)
+    elif kind == 2:
+        y = torch.zeros(4, 3)
+    elif kind == 3:
+        y = torch.zeros(5, 3)
+    elif kind == 4:
+        y = torch.zeros(6, 3)
+    else:
+        y = x.unsqueeze(0)
+    return y.view(-1)  # layout-dependent
+def h(x, kind):
+    if kind == 0:
+        y = torch.zeros(2, 3)
+    elif kind == 1:
+        y = torch.zeros(3, 3)
+    elif kind == 2:
+        y = torch.zeros(4, 3)
+    elif kind == 3:
+        y = torch.zeros(5, 3)
+    elif kind == 4:
+        y = torch.zeros(6, 3)
+    else:
+        y = torch.zeros(6, 3).t()
+    return y.view(-1)  # failing
+def sizes(x, kind):
+    if kind == 0:
+        y = torch.zeros(2, 3)
+    elif kind == 1:
+        y = torch.zeros(3, 3)
+    elif kind == 2:
+        y = torch.zeros(4, 3)
+    elif kind == 3:
+        y = torch.zeros(5, 3)
+    elif kind == 4:
+        y = torch.zeros(6, 3)
+    z = y
+
+    if kind == 0:
+        y = torch.zeros(2, 3)
+    elif kind == 1:
+        y = torch.zeros(3, 3)
+    elif kind == 2:
+        y = torch.zeros(4, 3)
+    elif kind == 3:
+        y = torch.zeros(5, 3)
+    elif kind == 4:
+        y = torch.zeros(6, 3)
+    w = torch.zeros(z.shape[0], 7).t()
+    return w.view(7, y.shape[0])  # unknown
+def written(x, kind):
+    if kind == 0:
+        y = torch.zeros(2, 3)
+    elif kind == 1:
+        y = torch.zeros(3, 3)
+    elif kind == 2:
+        y = torch.zeros(4, 3)
+    elif kind == 3:
+        y = torch.zeros(5, 3)
+    elif kind == 5:
+        y = x.t().view(3, -1)  # written-through
+    elif kind == 4:
+        y = torch.zeros(6, 3)
+    y.zero_()
+""",
     "unbound method in a loop": """
 def f(x, n):
     y = x.contiguous()
