@@ -69,6 +69,26 @@ def judge(layout: Layout, target: Target | None) -> Judgement:
         return Judgement(Legality.LEGAL, layout)
     if target is None:
         return _open(layout)
+    found = _judge_open(layout, target)
+    if found.legality is Legality.REFUSED:
+        bare = _without_pack(found.layout, target)
+        if bare is not None and judge(*bare).legality is not Legality.REFUSED:
+            return Judgement(Legality.MAYBE, layout, found.at, found.origins, is_target_open=True)
+    return found
+
+
+def _without_pack(layout: Layout, target: Target) -> tuple[Layout, Target] | None:
+    """Both where the tensor has just the dims that are known, as many as are asked for: all are kept, most likely."""
+    at = layout.pack_at
+    if at is None or len(target.items) != len(layout.dims) - 1 or any(isinstance(i, Pack) for i in target.items):
+        return None
+    pack = layout.dims[at].pack
+    assert pack is not None
+    items = tuple(size.at({pack.atom: ONE}) for size in target.sizes)
+    return layout.of_rank(len(items)), Target(items)
+
+
+def _judge_open(layout: Layout, target: Target) -> Judgement:
     layout, target = align_packs(layout, target)
     found = _judge_aligned(layout, target)
     if found.legality is not Legality.MAYBE or not found.is_target_open:

@@ -449,6 +449,17 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "the sizes that a tensor of this rank has": """
+def f(x):
+    y = x[:, 1:]
+    return y.view(y.shape[-2], y.size(1))  # unknown
+def g(x):
+    y = x.transpose(1, 0)
+    return y.view(6, y.size(1), y.size(2))  # unknown
+def h(x):
+    y = x.transpose(1, 0)
+    return y.view(6, y.size(2), y.size(1))  # failing
+""",
     "an element that is written between": """
 def f(size: list):
     y = torch.zeros(size[1], size[0]).t()
