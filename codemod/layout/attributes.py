@@ -101,7 +101,12 @@ def _method_or_field(value: Tensor | Unknown, node: ast.Attribute, name: str, fr
     """A method of tensors that is not called yet; else a field of something that may be no tensor: `outputs.logits`."""
     if f".{node.attr}" in rules() or node.attr in DECIDED:
         return Method(value, node.attr)
-    return Unknown(f"what `{frame.spell(node)}` is", node.lineno, name, views=value.views)
+    return Unknown(
+        f"what `{frame.spell(node)}` is",
+        node.lineno,
+        name,
+        views=value.held() if isinstance(value, Unknown) else value.views,
+    )
 
 
 def shape_of(value: Tensor) -> Shape:

@@ -17,8 +17,9 @@ from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State
 from codemod.layout.subscripts import element, of_dict
-from codemod.layout.targets import elements, forget, forget_holders, replace_tensor, written_views
+from codemod.layout.targets import elements, forget, forget_holders, replace_tensor
 from codemod.layout.value import (
+    DICT,
     Choice,
     Class,
     Constant,
@@ -41,6 +42,7 @@ from codemod.layout.value import (
     views_of,
     with_views,
     without_none,
+    written_views,
 )
 from codemod.layout.value import Mapping as Fieldwise
 
@@ -143,7 +145,8 @@ def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
         case Module():
             return _call_module(callee, positional, keywords, node, frame)
         case Unknown():
-            return frame.interpreter.returned_by(callee, _returned(node, frame), (*positional, *keywords.values()))
+            returned = replace(_returned(node, frame), views=callee.held())
+            return frame.interpreter.returned_by(callee, returned, (*positional, *keywords.values()))
         case _:
             return _returned(node, frame)
 
@@ -353,7 +356,7 @@ def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Argum
     if receiver.array is not None and rule is not None:
         positional, keywords, _ = arguments
         return _as_array(lift(rule, [receiver.array, *positional], keywords, frame.place(node)))
-    if receiver.kind == "a dict":
+    if receiver.kind == DICT:
         return of_dict(receiver, node, frame)
     return Foreign(receiver.kind, receiver.views)
 
@@ -373,7 +376,7 @@ def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequ
         forget_holders(receiver, text, frame, node.lineno)
         if text:
             held = frozenset(view for value in (receiver, *positional) for view in views_of(value))
-            frame.bind(text, Foreign("a dict", held))
+            frame.bind(text, Foreign(DICT, held))
     if name in _LIST_WRITERS and isinstance(receiver, Several | Repeated):
         return _change_list(receiver, name, text, node, positional, frame)
     if name == "numel" and isinstance(receiver, Shape):
@@ -476,7 +479,7 @@ def _dict(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Va
     if not positional and all(keyword.arg for keyword in node.keywords):
         return Fieldwise(tuple(keywords.items()))
     held = frozenset(view for value in (*positional, *keywords.values()) for view in views_of(value))
-    return Foreign("a dict", held)
+    return Foreign(DICT, held)
 
 
 def _reversed(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

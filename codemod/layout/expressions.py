@@ -18,6 +18,7 @@ from codemod.layout.size import UNKNOWN, Atom, Size, product
 from codemod.layout.state import join
 from codemod.layout.targets import assign, elements
 from codemod.layout.value import (
+    DICT,
     Class,
     Constant,
     Foreign,
@@ -116,7 +117,7 @@ def _dict(node: ast.Dict, frame: Frame) -> Value:
         return Mapping(
             tuple((str(key.value), value) for key, value in zip(keys, values, strict=True) if isinstance(key, Constant))
         )
-    return Foreign("a dict")
+    return Foreign(DICT)
 
 
 _OPERATORS: dict[type[ast.operator], str] = {
@@ -344,7 +345,7 @@ def _dict_comprehension(node: ast.DictComp, frame: Frame) -> Value:
     evaluate(node.key, frame)
     evaluate(node.value, frame)
     frame.state = before
-    return Foreign("a dict")
+    return Foreign(DICT)
 
 
 def bind_element(target: ast.expr, iterable: Value, node: ast.expr, frame: Frame) -> None:

@@ -17,7 +17,7 @@ from codemod.layout.program import TRIES, FunctionNode, Program, Routine, dotted
 from codemod.layout.project import Project
 from codemod.layout.relevance import Body, Slice
 from codemod.layout.state import State, Tests, join
-from codemod.layout.targets import assign, forget, forget_holders, written_views
+from codemod.layout.targets import assign, forget, forget_holders
 from codemod.layout.value import (
     Choice,
     Class,
@@ -40,6 +40,7 @@ from codemod.layout.value import (
     options,
     parts,
     views_of,
+    written_views,
 )
 
 DEPTH = 1
@@ -713,7 +714,7 @@ def _answers(node: ast.AST) -> bool:
 def _shares(value: Value) -> bool:
     """Does it share storage with the result of a site?"""
     if isinstance(value, Tensor | Foreign | Unknown):
-        return bool(value.views)
+        return bool(value.held() if isinstance(value, Unknown) else value.views)
     return isinstance(value, _CARRIERS) and any(map(_shares, parts(value)))
 
 

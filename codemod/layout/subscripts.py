@@ -13,6 +13,7 @@ from codemod.layout.ops.rule import Alias, Rule
 from codemod.layout.program import dotted
 from codemod.layout.size import ONE, UNKNOWN, Atom, Size
 from codemod.layout.value import (
+    DICT,
     Constant,
     Foreign,
     Mapping,
@@ -51,7 +52,7 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
             return dict(items).get(str(key.value)) or _unknown(value, node, frame)
         case Mapping(items):
             return _index_sequence(value, tuple(item for _, item in items), key, node, frame)
-        case Foreign(kind="a dict"):
+        case Foreign() if value.kind == DICT:
             return of_dict(value, node, frame)
         case Foreign(views=views):
             return Foreign("an element", views)
@@ -71,9 +72,10 @@ def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
     if isinstance(value, Unknown) and value.name:
         name = f"{value.name}[{key}]"
         is_same = isinstance(node.slice, ast.Constant) and not _is_changed(node.value, frame)
-        return Unknown(value.why, value.line, name if is_same else f"{name}@{frame.place(node).key}", views=value.views)
+        name = name if is_same else f"{name}@{frame.place(node).key}"
+        return Unknown(value.why, value.line, name, views=value.held())
     unknown = frame.unfollowed(node)
-    return replace(unknown, views=value.views) if isinstance(value, Unknown) else unknown
+    return replace(unknown, views=value.held()) if isinstance(value, Unknown) else unknown
 
 
 def _is_changed(node: ast.expr, frame: Frame) -> bool:
@@ -197,7 +199,7 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
         case Tensor() | Shape():
             first = ast.copy_location(ast.Subscript(node, ast.copy_location(ast.Constant(0), node)), node)
             return subscript(iterable, first, frame) if isinstance(iterable, Tensor) else Number(UNKNOWN)
-        case Foreign(kind="a dict"):
+        case Foreign() if iterable.kind == DICT:
             return of_dict(iterable, node, frame)
         case Foreign(kind="a range"):
             return Number(Size.of(Atom(f"{frame.place(node).key}[]")))

@@ -12,6 +12,7 @@ from codemod.layout.program import dotted
 from codemod.layout.size import Atom, Size
 from codemod.layout.subscripts import element
 from codemod.layout.value import (
+    DICT,
     Choice,
     Constant,
     Foreign,
@@ -31,6 +32,7 @@ from codemod.layout.value import (
     options,
     parts,
     views_of,
+    written_views,
 )
 
 
@@ -47,12 +49,6 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
             _assign_attribute(target, value, frame)
         case ast.Subscript():
             _write_element(target, value, frame)
-
-
-def written_views(value: Value) -> frozenset[int]:
-    """Ids of the calls through which a write to the value goes on; one to a dict changes nothing that it holds."""
-    written = [option for option, _ in options(value) if isinstance(option, Tensor | Foreign | Unknown)]
-    return frozenset().union(*(o.views for o in written if not isinstance(o, Foreign) or _is_array(o)))
 
 
 def replace_tensor(node: ast.expr, old: Value, new: Value, frame: Frame) -> None:
@@ -131,7 +127,7 @@ def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, Foreign) and value.kind != "a dict"
+    return isinstance(value, Foreign) and value.kind != DICT
 
 
 def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
@@ -145,7 +141,7 @@ def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
             found = elements(value) or [forgotten(value, "part of a slice", key.lineno)]
             new = choose((item, frozenset()) for item in found)
         return Repeated(choose((item, frozenset()) for item in (*items, new)))
-    return Foreign("a dict", frozenset(views_of(base)) | frozenset(views_of(value)))
+    return Foreign(DICT, frozenset(views_of(base)) | frozenset(views_of(value)))
 
 
 def _unpack(targets: list[ast.expr], value: Value, node: ast.expr, frame: Frame) -> None:
@@ -200,7 +196,7 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
             row = element(value, node, frame)
             return [Repeated(row) if i in stars else row for i in range(count)]
         case Unknown(why, line, name):
-            return [Unknown(why, line, f"{name}#{i}" if name else "", views=value.views) for i in range(count)]
+            return [Unknown(why, line, f"{name}#{i}" if name else "", views=value.held()) for i in range(count)]
         case _:
             key = frame.place(node).key
             return [

@@ -28,6 +28,12 @@ class Unknown:
     """What it is if it should be a number."""
     views: frozenset[int] = frozenset()
     """Call ids of the sites with whose results it may share storage."""
+    holds: frozenset[int] = frozenset()
+    """As `views`, of what it may hold: a write to a list is none to its elements."""
+
+    def held(self) -> frozenset[int]:
+        """The views of what is taken out of it."""
+        return self.views | self.holds
 
 
 class Op(Protocol):
@@ -200,6 +206,10 @@ class Foreign:
     """A numpy array's strides, where they are followed, counted in elements."""
 
 
+DICT = "a dict"
+"""Kind of a dict whose items are not followed; its `views` are those of what was put there."""
+
+
 @record(frozen=True, slots=True)
 class Choice:
     """One of several values, by the path taken; `when` are the tests that must hold for each."""
@@ -265,7 +275,7 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
-        return forgotten(Several(tuple(found)), f"one of {len(found)} values, by the path taken")
+        return forgotten(Choice(tuple(found.items())), f"one of {len(found)} values, by the path taken")
     return Choice(tuple(found.items()))
 
 
@@ -319,13 +329,22 @@ def views_of(value: Value) -> Iterator[int]:
     """The sites with whose results it shares storage."""
     if isinstance(value, Tensor | Foreign | Unknown):
         yield from value.views
+    if isinstance(value, Unknown):
+        yield from value.holds
     for part in parts(value):
         yield from views_of(part)
 
 
 def forgotten(value: Value, why: str, line: int | None = None, name: str = "") -> Unknown:
     """The value where it is no longer known what it is; a write to it goes on through the same sites."""
-    return Unknown(why, line, name, views=frozenset(views_of(value)))
+    views = written_views(value)
+    return Unknown(why, line, name, views=views, holds=frozenset(views_of(value)) - views)
+
+
+def written_views(value: Value) -> frozenset[int]:
+    """Ids of the calls through which a write to the value goes on; one to a dict changes nothing that it holds."""
+    written = [option for option, _ in options(value) if isinstance(option, Tensor | Foreign | Unknown)]
+    return frozenset().union(*(o.views for o in written if not (isinstance(o, Foreign) and o.kind == DICT)))
 
 
 def is_alike(known: Value, found: Value) -> bool:

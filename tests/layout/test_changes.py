@@ -808,6 +808,21 @@ def f(x, cond, n):
 }
 
 WRITES = {
+    "held by what is forgotten": """
+def f(x, blocks):
+    kept = ()
+    for block in blocks:
+        x = block(x)
+        kept += (x.view(-1),)  # unknown
+    return kept
+def g(x, blocks):
+    kept = ()
+    for block in blocks:
+        x = block(x)
+        kept += (x.view(-1),)  # written-through
+    kept[0].zero_()
+    return kept
+""",
     "put into a dict": """
 def f(xs, known):
     kept = {}
