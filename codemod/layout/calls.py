@@ -171,7 +171,9 @@ def _construct(callee: Class, node: ast.Call, arguments: Arguments, frame: Frame
     return Instance(callee, frame.place(node).key, None if is_open else tuple(positional), tuple(keywords.items()))
 
 
-def _register(instance: Instance, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+def _register(
+    instance: Instance, node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame
+) -> Value:
     """`self.register_buffer("mask", tensor)`."""
     name = positional[0] if positional else keywords.get("name")
     value = (
@@ -181,7 +183,9 @@ def _register(instance: Instance, positional: Sequence[Value], keywords: Mapping
     )
     if isinstance(name, Constant) and isinstance(name.value, str) and value is not None:
         label = f"{instance.label}.{name.value}"
-        frame.state.bind(label, parameter(value.default, label) if isinstance(value, Tensor) else value)
+        owner = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        value = parameter(value.default, label) if isinstance(value, Tensor) else value
+        frame.state.bind(f"{owner or instance.label}.{name.value}", value)
     return Foreign("None")
 
 
@@ -231,7 +235,7 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
     if isinstance(receiver, Foreign):
         return _call_foreign(receiver, name, node, arguments, frame)
     if isinstance(receiver, Instance) and name in REGISTERS:
-        return _register(receiver, positional, keywords, frame)
+        return _register(receiver, node, positional, keywords, frame)
     if not isinstance(receiver, Tensor | Unknown | Number):
         return _call_container(receiver, name, node, positional, frame)
     if name in sites.VIEWS or id(node) in frame.program.sites:

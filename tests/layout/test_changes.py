@@ -667,6 +667,24 @@ class Net(nn.Module):
             return self.mel(x.contiguous()).view(-1)  # safe
         return self.proj(x.contiguous()).view(-1)  # safe
 """,
+    "registered or bound": """
+class Linear(nn.Module):
+    def __init__(self, has_bias):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3, 4))
+        if has_bias:
+            self.bias = nn.Parameter(torch.zeros(4, 3).t())
+        else:
+            self.register_parameter("bias", None)
+    def forward(self, x):
+        return x if self.bias is None else self.bias
+class Net(nn.Module):
+    def __init__(self, has_bias):
+        super().__init__()
+        self.lin = Linear(has_bias)
+    def forward(self):
+        return self.lin(torch.zeros(3, 4)).view(-1)  # layout-dependent
+""",
     "unsettled by the constructor": """
 class Net(nn.Module):
     def __init__(self, is_fused):
