@@ -78,14 +78,14 @@ def judge(layout: Layout, target: Target | None) -> Judgement:
 
 
 def _without_pack(layout: Layout, target: Target) -> tuple[Layout, Target] | None:
-    """Both where the tensor has just the dims that are known, as many as are asked for: all are kept, most likely."""
+    """Both where the tensor has no more dims than those that are known of."""
     at = layout.pack_at
-    if at is None or len(target.items) != len(layout.dims) - 1 or any(isinstance(i, Pack) for i in target.items):
+    if at is None or any(isinstance(item, Pack) for item in target.items):
         return None
     pack = layout.dims[at].pack
     assert pack is not None
     items = tuple(size.at({pack.atom: ONE}) for size in target.sizes)
-    return layout.of_rank(len(items)), Target(items)
+    return layout.of_rank(len(layout.dims) - 1), Target(items)
 
 
 def _judge_open(layout: Layout, target: Target) -> Judgement:
