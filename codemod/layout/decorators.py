@@ -23,7 +23,9 @@ def is_transparent(decorator: ast.expr, program: Program) -> bool:
     callee = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = dotted(callee)
     if name in program.functions:
-        return hands_on(program.functions[name])
+        if name not in program.transparent:
+            program.transparent[name] = hands_on(program.functions[name])
+        return program.transparent[name]
     if name in program.classes or name in program.constants:
         return False
     resolved = program.resolve(name)

@@ -95,6 +95,8 @@ class Program:
     """Last names of the functions that change an argument in place, or bind attributes."""
     binders: Mapping[str, set[int]] = field(default_factory=dict)
     """Ids of the functions, other than `__init__`, that bind an attribute, by its name."""
+    transparent: dict[str, bool] = field(default_factory=dict)
+    """Does the function, as a decorator, hand on what the decorated one returns?  Filled as it is asked."""
     has_walrus: bool = False
     """Does `:=` stand anywhere?"""
     handed_on: frozenset[str] = frozenset()

@@ -53,7 +53,8 @@ class State:
         value = self.names.get(name)
         if value is None:
             return None
-        value = self.possible(value)
+        if isinstance(value, Choice):
+            value = self.possible(value)
         return ranked(value, self.ranks) if self.ranks else value
 
     def possible(self, value: Value) -> Value:
