@@ -28,6 +28,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    part_of,
 )
 
 _DESCRIPTIONS = frozenset(
@@ -101,11 +102,14 @@ def _method_or_field(value: Tensor | Unknown, node: ast.Attribute, name: str, fr
     """A method of tensors that is not called yet; else a field of something that may be no tensor: `outputs.logits`."""
     if f".{node.attr}" in rules() or node.attr in DECIDED:
         return Method(value, node.attr)
+    text = frame.spell(node)
     return Unknown(
-        f"what `{frame.spell(node)}` is",
+        f"what `{text}` is",
         node.lineno,
         name,
         views=value.held() if isinstance(value, Unknown) else value.views,
+        given=part_of(value, text),
+        is_result=isinstance(value, Unknown) and value.is_result,
     )
 
 
@@ -134,15 +138,15 @@ def as_tensor(value: Value) -> Tensor:
     """What is not followed, taken as a tensor of unknown rank and strides."""
     if isinstance(value, Tensor):
         return value
-    why, line = (value.why, value.line) if isinstance(value, Unknown) else ("a value that is not followed", None)
     owner = value.name if isinstance(value, Unknown) and value.name else f"?{hash(value) & 0xFFFF_FFFF_FFFF_FFFF:x}"
-    layout = unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
+    if not isinstance(value, Unknown):
+        value = Unknown("a value that is not followed")
     return Tensor(
-        layout,
-        layout,
-        views=value.views if isinstance(value, Unknown) else frozenset(),
+        value.laid_out(owner, World.DEFAULT),
+        value.laid_out(owner, World.ANY),
+        views=value.views,
         storages=frozenset({owner}),
-        number=value.number if isinstance(value, Unknown) else None,
+        number=value.number,
     )
 
 

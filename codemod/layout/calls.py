@@ -38,6 +38,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    is_given,
     options,
     views_of,
     with_views,
@@ -145,14 +146,18 @@ def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
         case Module():
             return _call_module(callee, positional, keywords, node, frame)
         case Unknown():
-            returned = replace(_returned(node, frame), views=callee.held())
+            returned = replace(_returned(node, frame, callee), views=callee.held())
             return frame.interpreter.returned_by(callee, returned, (*positional, *keywords.values()))
         case _:
-            return _returned(node, frame)
+            return _returned(node, frame, callee)
 
 
-def _returned(node: ast.Call, frame: Frame) -> Unknown:
-    return frame.unfollowed(node, f"what `{frame.spell(node.func)}` returns")
+def _returned(node: ast.Call, frame: Frame, callee: Value | None = None) -> Unknown:
+    text = frame.spell(node.func)
+    unknown = frame.unfollowed(node, f"what `{text}` returns")
+    if callee is None or not is_given(callee):
+        return unknown
+    return replace(unknown, given=f"what the caller's `{text}` returns may be strided", is_result=True)
 
 
 def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -247,7 +252,7 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
         return _write(receiver, name, node, arguments, frame)
     rule = rules().get(f".{name}")
     if rule is None or is_open:
-        return _may_share(_returned(node, frame), [receiver])
+        return _may_share(_returned(node, frame, receiver), [receiver])
     return lift(rule, [as_tensor(receiver), *positional], keywords, frame.place(node))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from codemod.layout import calls, subscripts
@@ -154,13 +155,21 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     if operator is ast.FloorDiv and number is not None:
         return Number(number)  # nobody floors a tensor whose name could as well be a size
     if not any(isinstance(option, Tensor) for side in (left, right) for option, _ in options(side)):
-        return frame.unfollowed(node, number=number)
+        return _computed(frame.unfollowed(node, number=number), left, right)
     value = lift(
         rules()[_OPERATORS[operator]], [left, right], {}, frame.place(node, _SYMBOLS.get(operator, "an operator"))
     )
     if number is not None and isinstance(value, Tensor):
         return Tensor(value.default, value.any, value.history, value.views, value.storages, number)
     return value
+
+
+def _computed(result: Unknown, *operands: Value) -> Unknown:
+    """What comes of operands none of which is followed: strided where one that an argument brings is."""
+    sides = [o for operand in operands for o, _ in options(operand) if isinstance(o, Unknown)]
+    if not sides or not all(side.given for side in sides):
+        return result
+    return replace(result, given=sides[0].given, is_result=any(side.is_result for side in sides))
 
 
 def _is_plain(value: Value) -> bool:
@@ -248,7 +257,7 @@ def _unary(node: ast.UnaryOp, frame: Frame) -> Value:
     name = "torch.neg" if isinstance(node.op, ast.USub) else "torch.bitwise_not"
     if any(isinstance(option, Tensor) for option, _ in options(value)):
         return lift(rules()[name], [value], {}, frame.place(node, "-"))
-    return frame.unfollowed(node)
+    return _computed(frame.unfollowed(node), value)
 
 
 def _compare(node: ast.Compare, frame: Frame) -> Value:
@@ -258,7 +267,8 @@ def _compare(node: ast.Compare, frame: Frame) -> Value:
     sides = [option for value in values for option, _ in options(value)]
     if any(isinstance(side, Tensor) for side in sides):
         return lift(rules()["torch.eq"], values[:2], {}, frame.place(node, "a comparison"))
-    return frame.unfollowed(node) if any(isinstance(side, Unknown) for side in sides) else Foreign("a truth value")
+    is_open = any(isinstance(side, Unknown) for side in sides)
+    return _computed(frame.unfollowed(node), *values) if is_open else Foreign("a truth value")
 
 
 def _boolean(node: ast.BoolOp, frame: Frame) -> Value:

@@ -22,6 +22,7 @@ from codemod.layout.value import (
     Tensor,
     Unknown,
     Value,
+    passed,
 )
 from codemod.layout.value import Mapping as Fieldwise
 
@@ -148,11 +149,11 @@ def _opaque(argument: ast.arg, label: str, default: ast.expr | None, is_gradient
     if kind in frame.program.classes:
         return Instance(Class(frame.program.classes[kind], kind, frame.program), label)
     if kind:
-        return Unknown(f"what `{argument.arg}` is ({kind})", argument.lineno, label)
+        return Unknown(f"what `{argument.arg}` is ({kind})", argument.lineno, label, given=passed(argument.arg))
     if isinstance(default, ast.Constant) and default.value is not None:
         if isinstance(default.value, int) and not isinstance(default.value, bool):
             return Number(Size.of(Atom(label)))
-        return Unknown(f"what `{argument.arg}` is", argument.lineno, label)
+        return Unknown(f"what `{argument.arg}` is", argument.lineno, label, given=passed(argument.arg))
     if isinstance(default, ast.Call):
         value = frame.value(default)
         if isinstance(value, Instance):
@@ -193,7 +194,7 @@ def _tensor(name: str, label: str, is_gradient: bool, is_certain: bool) -> Tenso
         origin = Origin(OriginKind.GRADIENT, f"`{name}` is a gradient, which may be expanded or permuted")
         layout = unknown(label, (origin,), is_free=True)
         return Tensor(layout, layout, storages=frozenset({label}))
-    origin = Origin(OriginKind.CALLER, f"a caller may pass a strided `{name}`")
+    origin = Origin(OriginKind.CALLER, passed(name))
     number = None if is_certain else Size.of(Atom(label))
     return Tensor(
         unknown(label, world=World.DEFAULT, is_free=True),

@@ -27,6 +27,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    part_of,
     views_of,
 )
 
@@ -73,7 +74,8 @@ def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
         name = f"{value.name}[{key}]"
         is_same = isinstance(node.slice, ast.Constant) and not _is_changed(node.value, frame)
         name = name if is_same else f"{name}@{frame.place(node).key}"
-        return Unknown(value.why, value.line, name, views=value.held())
+        views, given = value.held(), part_of(value, frame.spell(node))
+        return Unknown(value.why, value.line, name, views=views, given=given, is_result=value.is_result)
     unknown = frame.unfollowed(node)
     return replace(unknown, views=value.held()) if isinstance(value, Unknown) else unknown
 
@@ -208,4 +210,9 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
         case _:
             views = frozenset(views_of(iterable))
             key = f"{frame.place(node).key}[]"
-            return Unknown(f"an element of `{frame.spell(node)}`", node.lineno, key, views=views)
+            text = f"an element of `{frame.spell(node)}`"
+            unknown = Unknown(text, node.lineno, key, views=views)
+            if not isinstance(iterable, Unknown) or not iterable.given:
+                return unknown
+            given = iterable.given if iterable.is_result else f"{text} may be strided"
+            return replace(unknown, given=given, is_result=iterable.is_result)

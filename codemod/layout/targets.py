@@ -195,8 +195,9 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
         case Tensor():
             row = element(value, node, frame)
             return [Repeated(row) if i in stars else row for i in range(count)]
-        case Unknown(why, line, name):
-            return [Unknown(why, line, f"{name}#{i}" if name else "", views=value.held()) for i in range(count)]
+        case Unknown(name=name):
+            names = [f"{name}#{i}" if name else "" for i in range(count)]
+            return [replace(value, name=n, number=None, views=value.held(), holds=value.holds) for n in names]
         case _:
             key = frame.place(node).key
             return [

@@ -10,7 +10,8 @@ from dataclasses import field, replace
 from typing import Protocol
 
 from codemod.finding import Reason
-from codemod.layout.layout import Layout, Pack, World, any_of
+from codemod.layout.layout import Layout, Pack, World, any_of, unknown
+from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.program import Program
 from codemod.layout.record import record
 from codemod.layout.size import Atom, Size
@@ -30,6 +31,19 @@ class Unknown:
     """Call ids of the sites with whose results it may share storage."""
     holds: frozenset[int] = frozenset()
     """As `views`, of what it may hold: a write to a list is none to its elements."""
+
+    given: str = ""
+    """How a reason tells that a caller chooses its strides: it is a field of an argument, or what an argument returns
+    where it is called."""
+    is_result: bool = False
+    """Returned by an argument that is called: nothing says that it is contiguous by default, as arguments are."""
+
+    def laid_out(self, owner: str, world: World) -> Layout:
+        """It as a tensor of unknown rank."""
+        if world is World.DEFAULT and self.given and not self.is_result:
+            return unknown(owner, world=world)
+        kind, text = (OriginKind.CALLER, self.given) if self.given else (OriginKind.UNKNOWN, self.why)
+        return unknown(owner, (Origin(kind, text, self.line),))
 
     def held(self) -> frozenset[int]:
         """The views of what is taken out of it."""
@@ -345,6 +359,26 @@ def written_views(value: Value) -> frozenset[int]:
     """Ids of the calls through which a write to the value goes on; one to a dict changes nothing that it holds."""
     written = [option for option, _ in options(value) if isinstance(option, Tensor | Foreign | Unknown)]
     return frozenset().union(*(o.views for o in written if not (isinstance(o, Foreign) and o.kind == DICT)))
+
+
+def passed(name: str) -> str:
+    """The reason where the caller chooses the strides."""
+    return f"a caller may pass a strided `{name}`"
+
+
+def part_of(value: Value, text: str) -> str:
+    """How a reason tells of the strides of `text`, a part of the value; empty where that is not an argument's."""
+    if isinstance(value, Unknown) and value.is_result:
+        return value.given
+    return passed(text) if is_given(value) else ""
+
+
+def is_given(value: Value) -> bool:
+    """Is it an argument as it came, or a part of one?"""
+    if isinstance(value, Tensor):
+        dims = value.default.dims
+        return value.history is None and len(dims) == 1 and dims[0].pack is not None and dims[0].pack.is_free
+    return isinstance(value, Unknown) and bool(value.given)
 
 
 def is_alike(known: Value, found: Value) -> bool:

@@ -571,7 +571,27 @@ class M(nn.Module):
 """,
     "a field of what a model returns": """
 def f(model, x):
-    return model(x).logits.view(-1)  # unknown
+    return model(x).logits.view(-1)  # layout-dependent
+""",
+    "parts of arguments": """
+def f(data, config, idxs):
+    pos, col = data.pos, data.col
+    (pos[col] - pos[0]).view(-1)  # layout-dependent
+    data.x.t().view(-1)  # failing
+    data["x"].view(-1)  # layout-dependent
+    config.make(data).t().view(-1)  # layout-dependent
+    (data.x + len(config)).view(-1)  # layout-dependent
+    (data.x + unheard_of(data)).view(-1)  # unknown
+    torch.tensor(idxs).view(-1)  # layout-dependent
+    torch.tensor([i for i in idxs]).view(-1)  # safe
+    return (data.x > 0).nonzero().view(-1)  # layout-dependent
+class M(nn.Module):
+    def __init__(self, norm_layer):
+        super().__init__()
+        self.norm = norm_layer(3)
+    def forward(self, x):
+        self.norm(x).view(-1)  # layout-dependent
+        return self.norm(x).transpose(1, 2).view(-1)  # layout-dependent
 """,
     "a product with a number": """
 def f(x):
@@ -617,7 +637,7 @@ class T(torch.Tensor):
 """,
     "what a function returns": """
 def f(g, x):
-    return g(x).view(-1)  # unknown
+    return g(x).view(-1)  # layout-dependent
 """,
     "unknown, but a split": """
 def f(g, x):

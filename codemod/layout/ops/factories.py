@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from codemod.layout.layout import Dim, Layout, Pack, anonymous, contiguous, restrided
+from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, contiguous, restrided
+from codemod.layout.ops.pointwise import pointwise
 from codemod.layout.ops.rule import Extent, Shape, op
 from codemod.layout.size import UNKNOWN, ZERO, Size
-from codemod.layout.value import Number, Several, Value
+from codemod.layout.value import Constant, Foreign, Number, Repeated, Several, Tensor, Unknown, Value
+from codemod.layout.value import Shape as Sizes
 
 
 def _filled(shape: Shape) -> Layout:
@@ -86,7 +88,17 @@ def drawn(input: Layout, *ignored: Value) -> Layout:
     return anonymous()
 
 
-@op("torch.tensor", examples=("torch.tensor([1, 2, 3])",))
-def tensor(data: Value) -> Layout | None:
-    """Of numbers and lists; an array's strides would be kept."""
-    return anonymous() if isinstance(data, Several | Number) else None
+@op("torch.tensor", examples=("torch.tensor([1, 2, 3])", "torch.tensor(2.0)"))
+def tensor(data: Value, world: World) -> Layout | None:
+    """Of numbers and lists; the order of a tensor's or an array's strides is kept."""
+    match data:
+        case Several() | Repeated() | Sizes() | Number() | Constant():
+            return anonymous()
+        case Tensor():
+            return pointwise(data.layout(world))
+        case Foreign(array=Tensor() as array):
+            return pointwise(array.layout(world))
+        case Unknown(name=name, given=given) if given:
+            return pointwise(data.laid_out(name, world))
+        case _:
+            return None

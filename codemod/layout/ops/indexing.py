@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemod.layout.layout import Dim, Layout, anonymous, contiguous, restrided
+from codemod.layout.layout import Dim, Layout, World, anonymous, contiguous, restrided, stride_atom
 from codemod.layout.ops.rule import Alias, Extent, Fields, Index, op
+from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
 from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size, part_of
-from codemod.layout.value import Value
+from codemod.layout.value import Constant, Value
 
 
 @record(frozen=True, slots=True)
@@ -165,14 +166,20 @@ def masked_select(input: Layout, mask: Layout) -> Layout:
     return contiguous([UNKNOWN])
 
 
+_SEVERAL_COLUMNS = Origin(OriginKind.CALLER, "what `nonzero` finds in a tensor of more than one dim is column-major")
+
+
 @op(".nonzero", "torch.nonzero", "torch.argwhere", ".argwhere", examples=("mask.nonzero()", "torch.nonzero(mask)"))
-def nonzero(input: Layout, *, as_tuple: Value | None = None) -> Layout | None:
-    """Column-major: (count, rank) with strides (1, count)."""
-    if as_tuple is not None:
+def nonzero(input: Layout, world: World, *, as_tuple: Value | None = None) -> Layout | None:
+    """Column-major: (count, rank) with strides (1, count); one column, which is contiguous, where the rank is 1."""
+    if as_tuple is not None and as_tuple != Constant(False):
         return None
-    if input.rank is None:
-        return Layout((Dim(UNKNOWN, UNKNOWN), Dim(UNKNOWN, UNKNOWN)))  # of one dim it is a single column
     count = Size.of(Atom("#nonzero", owner=""))
+    if input.rank is None:
+        if world is World.DEFAULT:
+            return contiguous([count, ONE])
+        rank = Size.of(Atom("#rank", owner=""))
+        return Layout(tuple(Dim(s, stride_atom("", i, (_SEVERAL_COLUMNS,))) for i, s in enumerate((count, rank))))
     return Layout((Dim(count, ONE), Dim(Size.of(input.rank), count)))
 
 

@@ -209,10 +209,9 @@ def as_layout(value: Value, world: World, place: Place) -> Layout:
         return value.array.layout(world)
     if isinstance(value, Choice) and (common := _common(value, world)) is not None:
         return common
-    why = value.why if isinstance(value, Unknown) else f"an argument of `{place.text}`"
-    line = value.line if isinstance(value, Unknown) else place.line
-    owner = value.name if isinstance(value, Unknown) and value.name else f"{place.key}?{hash(value) & _ALL_BITS:x}"
-    return unknown(owner, (Origin(OriginKind.UNKNOWN, why, line),))
+    if not isinstance(value, Unknown):
+        value = Unknown(f"an argument of `{place.text}`", place.line, f"{place.key}?{hash(value) & _ALL_BITS:x}")
+    return value.laid_out(value.name or f"{place.key}?{hash(value) & _ALL_BITS:x}", world)
 
 
 def _common(value: Choice, world: World) -> Layout | None:
