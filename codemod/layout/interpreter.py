@@ -54,6 +54,8 @@ ROUNDS = 2
 ROUNDS_AT_MOST = 4
 """While a round leaves what none before it did; what the last is still given anew is not followed."""
 
+BINDERS_AT_MOST = 4
+"""Methods that bind an attribute; of one that more do nothing is known."""
 _PASSED_OVER = Unknown("a statement that bears on no site")
 
 
@@ -364,20 +366,39 @@ class FileInterpreter:
         return choose((value or missing, frozenset()) for value in found)
 
     def _of_lineage(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        found: list[Value] = []
         for base in self._lineage(of.of):
             node = base.node
             if name in base.program.stored.get(id(node), ()):
-                label = f"{of.label}.{name}"
-                return Unknown(f"what `{label}` is", name=label)
+                bound = self._bound_by_methods(of, base, name, frame)
+                if bound is None:
+                    return Unknown(f"what `{of.label}.{name}` is", name=f"{of.label}.{name}")
+                found += bound
             init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+            made = None
             if init is not None and id(init) not in frame.active:
-                found = self._initialised(init, of, base, name, frame)
-                if found is not None:
-                    return found
-            found = self._class_level(base, of.label).get(name)
-            if found is not None:
-                return found
-        return None
+                made = self._initialised(init, of, base, name, frame)
+            if made is None:
+                made = self._class_level(base, of.label).get(name)
+            if made is not None:
+                found.append(made)
+                break
+        return choose((value, frozenset()) for value in found) if found else None
+
+    def _bound_by_methods(self, of: Instance, base: Class, name: str, frame: Frame) -> list[Value] | None:
+        """As any method other than `__init__` leaves it; None where that is not known of all of them."""
+        program, label = base.program, f"{of.label}.{name}"
+        binders = program.binders.get(name, ())
+        binding = [r.node for r in program.routines if r.owner is base.node and id(r.node) in binders]
+        methods = [method for method in program.own_methods(base.node).values() if method in binding]
+        if name in program.elusive:
+            return None
+        if len(binding) > min(len(methods), BINDERS_AT_MOST) or any(id(method) in frame.active for method in methods):
+            return None
+        before = Unknown(f"what `{label}` was before", name=label)
+        values = [self._initialised(method, of, base, name, frame, before) for method in methods]
+        found = [option for value in values if value is not None for option, _ in options(value)]
+        return [value for value in found if value is not before]
 
     def _class_level(self, of: Class, label: str) -> Namespace[str, Value]:
         node = of.node
@@ -393,14 +414,25 @@ class FileInterpreter:
                     frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
         return self._class_levels[key]
 
-    def _initialised(self, init: ast.FunctionDef, of: Instance, base: Class, name: str, frame: Frame) -> Value | None:
-        """What `__init__` binds `self.name` to; only the statements that bear on it are run."""
+    def _initialised(
+        self,
+        init: ast.FunctionDef | ast.AsyncFunctionDef,
+        of: Instance,
+        base: Class,
+        name: str,
+        frame: Frame,
+        before: Value | None = None,
+    ) -> Value | None:
+        """What `__init__`, or another method, binds `self.name` to; only the statements that bear on it are run.
+
+        `before` is what it was until then.
+        """
         own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
         wanted = Slice(self._body(init), wanted=frozenset({f"{own}.{name}"}))
         if not wanted.is_bound:
             return None
         active = (*frame.active, id(init))
-        inner = self._frame(State(), f"{of.label}:", f"{base.node.name}.__init__", active, base.program)
+        inner = self._frame(State(), f"{of.label}:", f"{base.node.name}.{init.name}", active, base.program)
         inner.owner = Class(base.node, base.node.name, base.program)
         inner.slice = wanted
         key = (id(init), of.label)
@@ -408,6 +440,8 @@ class FileInterpreter:
             self._given[key] = self._constructor_arguments(init, of, base.node, inner)
         for parameter, value in self._given[key].items():
             inner.state.bind(parameter, value)
+        if before is not None:
+            inner.state.bind(f"{own}.{name}", before)
         self._run(init.body, inner)
         names = inner.state.names
         found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
@@ -416,14 +450,14 @@ class FileInterpreter:
         return choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
 
     def _constructor_arguments(
-        self, init: ast.FunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
+        self, init: ast.FunctionDef | ast.AsyncFunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
     ) -> Namespace[str, Value]:
         this = Instance(of.of, of.label)
-        if of.positional is not None and node is of.of.node:
+        if of.positional is not None and node is of.of.node and init.name == "__init__":
             bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), frame)
             if bound is not None:
                 return bound
-        return opaque_arguments(init, f"{of.label}.__init__", frame.owner, this, frame)
+        return opaque_arguments(init, f"{of.label}.{init.name}", frame.owner, this, frame)
 
     def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""

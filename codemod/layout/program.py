@@ -99,6 +99,8 @@ class Program:
     """Does the function, as a decorator, hand on what the decorated one returns?  Filled as it is asked."""
     has_walrus: bool = False
     """Does `:=` stand anywhere?"""
+    elusive: frozenset[str] = frozenset()
+    """Attributes that change in ways that are not followed: `self.p.data = x`, `setattr(self, "p", x)`."""
     handed_on: frozenset[str] = frozenset()
     """Attributes that one object gets from another's of that name."""
     assigned: frozenset[str] = frozenset()
@@ -209,6 +211,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
         initialised=surveyor.initialised,
         assigned=frozenset(surveyor.assigned),
         has_walrus=surveyor.has_walrus,
+        elusive=frozenset(surveyor.elusive),
         handed_on=frozenset(surveyor.handed_on),
         binders=surveyor.binders,
         effective=surveyor.names_of(surveyor.see_callers(surveyor.effective)),
@@ -235,6 +238,7 @@ class _Surveyor:
         self._direct: set[int] = set()
         self._settled: set[str] = set()
         self.has_walrus = False
+        self.elusive: set[str] = set()
         self.handed_on: set[str] = set()
         self._taken: set[int] = set()
         """Ids of the targets in `new.query = old.query`."""
@@ -350,6 +354,7 @@ class _Surveyor:
             node = node.value
         if isinstance(node, ast.Attribute):
             self._see_own(node.attr, routine)
+            self.elusive.add(node.attr)
         if not isinstance(node, ast.Name):
             return
         self._see_changed(node.id, routine)
@@ -424,6 +429,7 @@ class _Surveyor:
             case [ast.Name(id="self"), ast.Constant(value=str() as name), _]:
                 self.stored.setdefault(id(routine.owner), set()).add(name)
                 self.binders.setdefault(name, set()).add(id(routine.node))
+                self.elusive.add(name)
             case [_, ast.Constant(value=str() as name), _]:
                 self._see_assigned(name, routine)
 

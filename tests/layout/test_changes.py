@@ -667,6 +667,38 @@ class Net(nn.Module):
             return self.mel(x.contiguous()).view(-1)  # safe
         return self.proj(x.contiguous()).view(-1)  # safe
 """,
+    "bound by other methods": """
+class A(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.register_buffer("bias", torch.zeros(1, n))
+        self.w = None
+        self.v = torch.zeros(3, n)
+        self.u = torch.zeros(3, n)
+        self.cache = None
+    def resize(self, n, x):
+        if n > 3:
+            self.register_buffer("bias", torch.zeros(1, n))
+        self.w = torch.zeros(4, n)
+        self.v = torch.zeros(4, n).t()
+        self.u = self.u.t()
+        self.cache = x
+    def forward(self):
+        self.bias.view(-1)  # safe
+        self.w.view(-1)  # safe
+        self.v.view(-1)  # failing
+        self.u.view(-1)  # unknown
+        self.cache.view(-1)  # layout-dependent
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.zeros(4, 3).t()
+class B(Base):
+    def reset(self):
+        self.w = torch.zeros(4, 3)
+    def forward(self):
+        self.w.view(-1)  # failing
+""",
     "registered or bound": """
 class Linear(nn.Module):
     def __init__(self, has_bias):
@@ -719,7 +751,7 @@ class A(nn.Module):
     def load(self):
         self.w = torch.zeros(4, 3).t()
     def forward(self):
-        return self.w.view(-1)  # unknown
+        return self.w.view(-1)  # failing
 """,
 }
 
