@@ -547,9 +547,14 @@ def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
 
 def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
     data = positional[0] if positional else keywords.get("data")
-    if not isinstance(data, Tensor):
-        return _returned(node, frame)
-    return parameter(data.default, frame.place(node).key)
+    missing = _returned(node, frame)
+    return each(data or missing, lambda option: _as_parameter(option, missing, frame.place(node).key))
+
+
+def _as_parameter(data: Value, missing: Unknown, label: str) -> Value:
+    if isinstance(data, Tensor):
+        return parameter(data.default, label)
+    return replace(missing, given=data.given, is_result=data.is_result) if isinstance(data, Unknown) else missing
 
 
 def _nothing(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

@@ -107,6 +107,8 @@ class Frame:
     callers: tuple[Reason, ...] = ()
     active: tuple[int, ...] = ()
     """Ids of the functions being run, innermost last."""
+    base: int = 0
+    """How many of them led to the constructor that is read, from which calls are counted anew."""
     exits: list[State] = field(default_factory=list)
     """States at `break` and `continue` of the innermost loop."""
     left: list[State] | None = None

@@ -54,6 +54,10 @@ ROUNDS = 2
 ROUNDS_AT_MOST = 4
 """While a round leaves what none before it did; what the last is still given anew is not followed."""
 
+SHORT = 5
+"""Statements of a function that is followed one call deeper."""
+ACTIVE_AT_MOST = 6
+"""Functions that are run one inside the other, constructors included."""
 BINDERS_AT_MOST = 4
 """Methods that bind an attribute; of one that more do nothing is known."""
 _PASSED_OVER = Unknown("a statement that bears on no site")
@@ -190,7 +194,7 @@ class FileInterpreter:
     ) -> Value:
         unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
         self._see_changed(function, (*positional, *keywords.values()), node, frame)
-        if id(function.node) in frame.active or len(frame.active) > self._depth or self.is_spent:
+        if id(function.node) in frame.active or self._is_deeper(function, frame) or self.is_spent:
             return unknown
         if not self._is_plain(function):
             return unknown
@@ -210,6 +214,12 @@ class FileInterpreter:
             self._summaries[key] = unknown
             self._summaries[key] = self._call(function, bound, node, frame, is_unread)
         return self._summaries[key]
+
+    def _is_deeper(self, function: Function, frame: Frame) -> bool:
+        """Would a call of the function lead deeper than calls are followed?  A short one costs little."""
+        body = function.node.body
+        is_short = not isinstance(body, list) or len(body) <= SHORT
+        return len(frame.active) - frame.base > self._depth + is_short or len(frame.active) > ACTIVE_AT_MOST
 
     def _see_changed(self, function: Function, given: Sequence[Value], node: ast.expr, frame: Frame) -> None:
         """What a call of the function may change of what is known: arguments in place, and attributes."""
@@ -255,6 +265,7 @@ class FileInterpreter:
             (*frame.active, id(function.node)),
             function.program,
         )
+        inner.base = frame.base
         inner.callers = frame.callers
         if not isinstance(function.node, ast.Lambda):
             inner.callers += (Reason(f"called from `{frame.name or 'the module'}`", line=node.lineno),)
@@ -433,6 +444,7 @@ class FileInterpreter:
             return None
         active = (*frame.active, id(init))
         inner = self._frame(State(), f"{of.label}:", f"{base.node.name}.{init.name}", active, base.program)
+        inner.base = len(active) - 1
         inner.owner = Class(base.node, base.node.name, base.program)
         inner.slice = wanted
         key = (id(init), of.label)

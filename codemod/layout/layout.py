@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import pairwise
 
 from codemod.layout.lazy import lazy
-from codemod.layout.origin import Origin
+from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
 from codemod.layout.size import ONE, UNKNOWN, Answer, Atom, AtomKind, Size, equal, product
 
@@ -247,7 +247,8 @@ def any_of(layouts: Sequence[Layout], owner: str) -> Layout:
     Contiguous where all of them are; else of any strides, for the reasons that one of them has.
     """
     is_dense = all(layout.is_contiguous for layout in layouts)
-    origins = tuple(dict.fromkeys(origin for layout in layouts for origin in layout.origins))
+    found = dict.fromkeys(origin for layout in layouts for origin in layout.origins)
+    origins = tuple(found) or (Origin(OriginKind.OP, "strides that differ by the path taken"),)
     if layouts[0].rank is None:
         return unknown(owner, origins, world=World.DEFAULT if is_dense else World.ANY)
     columns = list(zip(*(layout.sizes for layout in layouts), strict=True))

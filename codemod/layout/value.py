@@ -285,7 +285,9 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
-        found = _fewer(found)
+        found = _fewer(found, lambda tensor: tensor.default.is_contiguous)
+    if len(found) > OPTIONS_AT_MOST:
+        found = _fewer(found, lambda tensor: True)
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
@@ -293,12 +295,14 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     return Choice(tuple(found.items()))
 
 
-def _fewer(found: Namespace[Value, frozenset[Condition]]) -> dict[Value, frozenset[Condition]]:
-    """The alternatives, where tensors that are contiguous by default are told as one for each rank."""
+def _fewer(
+    found: Namespace[Value, frozenset[Condition]], is_merged: Callable[[Tensor], bool]
+) -> dict[Value, frozenset[Condition]]:
+    """The alternatives, where some tensors are told as one for each rank."""
     kept: dict[Value, frozenset[Condition]] = {}
     groups: dict[tuple[int | None, int | None], list[Tensor]] = {}
     for value, when in found.items():
-        if isinstance(value, Tensor) and value.default.is_contiguous:
+        if isinstance(value, Tensor) and is_merged(value):
             groups.setdefault((value.default.rank, value.any.rank), []).append(value)
         else:
             kept[value] = when

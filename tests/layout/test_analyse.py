@@ -573,6 +573,49 @@ class M(nn.Module):
 def f(model, x):
     return model(x).logits.view(-1)  # layout-dependent
 """,
+    "as_tensor": """
+def f(x, xs, data):
+    torch.as_tensor([1.0, 2.0]).view(-1)  # safe
+    torch.as_tensor(x.t()).view(-1)  # failing
+    torch.as_tensor(data.pos, dtype=torch.float32).view(-1)  # layout-dependent
+    y = torch.as_tensor(x.t().view(-1))  # written-through
+    y.zero_()
+""",
+    "a parameter of either": """
+class M(nn.Module):
+    def __init__(self, n, is_wide):
+        super().__init__()
+        if is_wide:
+            data = torch.zeros(1, n)
+        else:
+            data = torch.zeros(1, 3)
+        self.bias = nn.Buffer(data)
+    def forward(self):
+        return self.bias.view(-1)  # safe
+""",
+    "short calls in a row": """
+def make(n):
+    return nn.Linear(n, n)
+class Head(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.decoder = make(n)
+    def forward(self, x):
+        x = self.decoder(x)
+        return x
+class Heads(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.head = Head(n)
+    def forward(self, x):
+        return self.head(x)
+class M(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.cls = Heads(n)
+    def forward(self, x):
+        return self.cls(x).view(-1, 3)  # safe
+""",
     "parts of arguments": """
 def f(data, config, idxs):
     pos, col = data.pos, data.col

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, contiguous, restrided
-from codemod.layout.ops.pointwise import pointwise
-from codemod.layout.ops.rule import Extent, Shape, op
+from codemod.layout.ops.pointwise import pointwise, same_or_dense
+from codemod.layout.ops.rule import Alias, Extent, Shape, op
 from codemod.layout.size import UNKNOWN, ZERO, Size
 from codemod.layout.value import Constant, Foreign, Number, Repeated, Several, Tensor, Unknown, Value
 from codemod.layout.value import Shape as Sizes
@@ -91,14 +91,30 @@ def drawn(input: Layout, *ignored: Value) -> Layout:
 @op("torch.tensor", examples=("torch.tensor([1, 2, 3])", "torch.tensor(2.0)"))
 def tensor(data: Value, world: World) -> Layout | None:
     """Of numbers and lists; the order of a tensor's or an array's strides is kept."""
+    layout = _of_data(data, world)
+    return pointwise(layout) if layout is not None else None
+
+
+@op(
+    "torch.as_tensor",
+    "torch.asarray",
+    alias=Alias.MAYBE,
+    examples=("torch.as_tensor([1, 2, 3])", "torch.as_tensor(x)", "torch.as_tensor(m.t(), dtype=torch.float64)"),
+)
+def as_tensor(data: Value, *ignored: Value, world: World) -> Layout | None:
+    layout = _of_data(data, world)
+    return same_or_dense(layout) if layout is not None else None
+
+
+def _of_data(data: Value, world: World) -> Layout | None:
     match data:
         case Several() | Repeated() | Sizes() | Number() | Constant():
             return anonymous()
         case Tensor():
-            return pointwise(data.layout(world))
+            return data.layout(world)
         case Foreign(array=Tensor() as array):
-            return pointwise(array.layout(world))
+            return array.layout(world)
         case Unknown(name=name, given=given) if given:
-            return pointwise(data.laid_out(name, world))
+            return data.laid_out(name, world)
         case _:
             return None
