@@ -102,8 +102,8 @@ def _with(
 
 
 def _sizes(listed: str) -> Sizes:
-    """The numbers of `2, s0, -1,`; None for what is no number."""
-    parts = [part.strip() for part in listed.split(",") if part.strip()]
+    """The numbers of `2, s0, -1,` (before torch 1.0 `2 x -1`); None for what is no number."""
+    parts = [part.strip() for part in re.split(r",| x ", listed) if part.strip()]
     return tuple(int(part) if _NUMBER.fullmatch(part) else None for part in parts)
 
 

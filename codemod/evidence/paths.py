@@ -10,9 +10,12 @@ _GENERATED = re.compile(
     r"torchinductor_[^/]*/|/torchinductor/|^<eval_with_key>|/codecache/|^<fx_generated|torch_compile_debug/"
 )
 _INSTALLED = re.compile(
-    r"/(?:site|dist)-packages/|/lib/python3(?:\.\d+)?/|/python3\d+/lib/|^<(?!ipython-input)", re.IGNORECASE
+    r"/(?:site|dist)-packages/|/lib/python3(?:\.\d+)?/|/python3\d+/lib/|^<(?!ipython-input|command-\d)", re.IGNORECASE
 )
-_CELL = re.compile(r"(?:Cell |Input )In ?\[\d+\]$|^<ipython-input-|/ipykernel_\d+/\d+\.py$")
+_CELL = re.compile(
+    r"(?:Cell |Input )In ?\[\d+\]$|^<ipython-input-|/ipykernel_\d+/\d+\.py$"
+    r"|/ipython-input-[\w-]+\.py$|^<command-\d+>$|\.ipynb Cell \d+'?$"  # Colab, Databricks, VS Code
+)
 
 
 def is_generated(path: str) -> bool:
