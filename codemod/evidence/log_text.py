@@ -45,7 +45,8 @@ def decode_log(raw: bytes) -> str:
     ):
         if raw.startswith(bom):
             return raw.decode(encoding, errors="replace")
-    return raw.decode("utf-8", errors="replace")
+    # UTF-16 without its mark, or behind a beginning in another encoding, as `>>` of PowerShell writes it
+    return raw.replace(b"\0", b"").decode("utf-8", errors="replace")
 
 
 def plain_lines(text: str) -> tuple[Line, ...]:

@@ -150,6 +150,8 @@ def test_utf_16_and_marks_are_decoded() -> None:
     for raw in (log("called").encode("utf-16"), b"\xef\xbb\xbf" + log("called").encode(), b"\xff\x00" * 3 + b"x"):
         decoded = decode_log(raw)
         assert sites(decoded) in (marked("called"), [])
+    for encoding in ("utf-16-le", "utf-16-be"):
+        assert sites(decode_log(b"epoch 1\n" + log("called").encode(encoding))) == marked("called")
 
 
 def test_colours_go() -> None:
