@@ -11,7 +11,7 @@ from pathlib import Path
 from codemod.evidence.failure import Failure, Frame, Kind
 from codemod.evidence.locate import user_frame
 from codemod.evidence.log_text import decode_log
-from codemod.evidence.paths import match_path
+from codemod.evidence.paths import match_path, slashed
 from codemod.evidence.recorded import Recorded, Recordings
 from codemod.evidence.shown import Evidence, Placed, told
 from codemod.evidence.tracebacks import read_log
@@ -95,7 +95,7 @@ def _recorded(recordings: Recordings, paths: Sequence[str]) -> dict[str, list[Re
 
 def _moved(recorded: str, digest: str, paths: Sequence[str], digest_of: Callable[[str], str]) -> str | None:
     """The file that ran under another path, as in a container: of the same bytes, and the longest tail in common."""
-    name = recorded.replace("\\", "/").rpartition("/")[2]
+    name = slashed(recorded).rpartition("/")[2]
     found = match_path(recorded, [path for path in paths if path.endswith(name) and digest_of(path) == digest]).paths
     return found[0] if len(found) == 1 else None
 

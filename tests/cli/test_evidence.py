@@ -398,6 +398,20 @@ def test_log_tells_each_failure_once_and_every_one(project: Path) -> None:
     assert result.stdout.count("wrong-size: ") == 1
 
 
+def test_log_of_an_export_shows_the_size_that_the_source_tells(project: Path) -> None:
+    body = "    def forward(self, x):\n        h = x.view(8, 12)\n        return h.view(8, 3, 4)\n"
+    net = f"class Net(torch.nn.Module):\n{body}"
+    sample = "(torch.rand(8, 3, 4),)"
+    export = f'n = torch.export.Dim("n", max=64)\ntorch.export.export(Net(), {sample}, dynamic_shapes=({{0: n}},))\n'
+    path = put(project, f"{net}\n\n{export}")
+    violated = "torch._dynamo.exc.UserError: Constraints violated (n)! For more information, run with TORCH_LOGS"
+    told = "  - You marked n as dynamic but your code specialized it to be a constant (8)."
+    (project / "ci.log").write_text(traceback(path, "torch.export.export(", f"{violated}\n{told}"))
+    output = explain("ci.log").stdout
+    assert "ci.log: You marked n as dynamic but your code specialized it to be a constant (8)" in output
+    assert "+ x.view(-1, 12)" in output
+
+
 def test_log_says_where_there_is_nothing(project: Path) -> None:
     put(project, ROWS)
     (project / "ci.log").write_text("42 passed\n")
