@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,10 @@ def place_given(
     if not logs and not evidence:
         return Given(), ()
     recordings, errors = read_recordings(evidence)
-    return place(read_logs(logs), recordings, files), errors
+    given = place(read_logs(logs), recordings, files)
+    if evidence and not recordings.sites and not errors:
+        given = replace(given, notes=(*given.notes, "--evidence: no call is recorded in it"))
+    return given, errors
 
 
 def read_logs(names: Sequence[str]) -> dict[str, bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,6 +15,8 @@ from codemod.cli import output as out
 if TYPE_CHECKING:
     from codemod.evidence.recorded import Recordings
 
+_INTERPRETER = re.compile(r"python[\d.]*(?:\.exe)?", re.IGNORECASE)
+
 
 def trace(
     command: list[str] = typer.Argument(
@@ -23,19 +27,23 @@ def trace(
         None, "--python", metavar="PY", help="The interpreter.  [default: the active environment's]"
     ),
 ) -> None:
-    """Run a script or a module, and record the sizes, strides and refusals that its shape calls meet.
+    """Run a script, a module or a command like pytest, and record what sizes and strides its shape calls meet.
 
     The program runs as it would without; the exit code is its own, or 2 where it could not be started.
     """
     from codemod.configuration import UsageError
     from codemod.guest_process import interpreter_with_torch
 
+    given = command or []
+    if given and _INTERPRETER.fullmatch(Path(given[0]).name):
+        python, given = python or given[0], given[1:]
     try:
-        _check_command(command or [], output)
+        _check_command(given, output)
         interpreter = interpreter_with_torch(python)
+        program = [_script(given[0], interpreter), *given[1:]]
     except UsageError as error:
         raise out.refuse(str(error)) from None
-    raise typer.Exit(_run(command, output, interpreter))
+    raise typer.Exit(_run(program, output, interpreter))
 
 
 def _check_command(command: list[str], output: Path) -> None:
@@ -46,11 +54,33 @@ def _check_command(command: list[str], output: Path) -> None:
         raise UsageError("nothing to run; end with `-- script.py` or `-- -m module`")
     if command[0].startswith("-") and command[0] != "-m":
         raise UsageError(f"{command[0]}: neither a script nor -m; begin with one of them after `--`")
-    if command[0] != "-m" and not Path(command[0]).exists():
-        raise UsageError(f"{command[0]}: no such script; check the path")
     if output.is_dir() or not output.absolute().parent.is_dir():
         fact = "is a folder" if output.is_dir() else "its folder does not exist"
         raise UsageError(f"--output {output}: {fact}; check the path")
+
+
+def _script(name: str, interpreter: str) -> str:
+    """`-m`, the path of a script, or that of a command as pip installs it: beside the interpreter, else on PATH.
+
+    Raises UsageError where there is none.
+    """
+    from codemod.configuration import UsageError
+
+    if name == "-m" or Path(name).exists():
+        return name
+    beside = shutil.which(name, path=str(Path(interpreter).parent))
+    for found in (beside, shutil.which(name)):
+        if found is not None and _is_python(Path(found)):
+            return found
+    if Path(name).name != name or Path(name).suffix:
+        raise UsageError(f"{name}: no such script; check the path")
+    raise UsageError(f"{name}: neither a script nor a command written in Python; try `-- -m {name}`")
+
+
+def _is_python(command: Path) -> bool:
+    """Its first lines name the interpreter; on Windows the launcher is an archive that Python runs."""
+    with command.open("rb") as file:
+        return command.suffix == ".exe" or b"python" in b"".join(file.readline(200) for _ in range(2))
 
 
 def _run(command: list[str], output: Path, interpreter: str) -> int:

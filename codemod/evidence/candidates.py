@@ -38,6 +38,9 @@ _COMPREHENSIONS = {
 _SHORT, _LONG = 12, 40
 """Characters from which a printed line that was cut off is recognised: at its place, and elsewhere."""
 
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
+"""What dynamo names the rest of a function behind a graph break."""
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -67,15 +70,20 @@ def candidates(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> tupl
 
 
 def line_of(tree: ast.AST, text: str, frame: Frame) -> int | None:
-    """The line of the file that the frame stands for; None where its text is gone or stands at several places."""
+    """The line of the file that the frame stands for; None where its text is gone or stands at several places.
+
+    A line outside of the function that the frame names is another one, where the file has changed.
+    """
     lines = re.split(r"\r\n|\r|\n", text)
     is_counted = not is_cell(frame.path) and 0 < frame.line <= len(lines)
+    named = tuple(_function_lines(tree, frame.function))
+    is_there = is_counted and (not named or _is_inside(frame.line, named))
     if frame.text is None or not frame.text.strip():
-        return frame.line if is_counted else None
-    if is_counted and _is_same(lines[frame.line - 1], frame.text, _SHORT):
+        return frame.line if is_there and (named or not _is_function(frame.function)) else None
+    if is_there and _is_same(lines[frame.line - 1], frame.text, _SHORT):
         return frame.line
     hits = [number for number, line in enumerate(lines, start=1) if _is_same(line, frame.text, _LONG)]
-    inside = [hit for hit in hits if any(hit in span for span in _function_lines(tree, frame.function))]
+    inside = [hit for hit in hits if _is_inside(hit, named)]
     for found in (inside, hits):
         if len(found) == 1:
             return found[0]
@@ -88,10 +96,23 @@ def _is_same(line: str, printed: str, shortest: int) -> bool:
     return own == other or (len(other) >= shortest and own.startswith(other))
 
 
+def _is_function(name: str) -> bool:
+    """Not `<module>`, `<lambda>`, a comprehension, or what Python or the log keeps to itself."""
+    return name.rpartition(".")[2].isidentifier()
+
+
 def _function_lines(tree: ast.AST, name: str) -> Iterator[range]:
+    """The lines of the functions, or bodies of classes, of this name, from the first decorator on."""
+    resumed = _RESUMED.fullmatch(name)
+    last = resumed[1] if resumed else name.rpartition(".")[2]
     for node in ast.walk(tree):
-        if isinstance(node, _Function) and node.name == name.rpartition(".")[2]:
-            yield range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if isinstance(node, _Function | ast.ClassDef) and node.name == last:
+            first = min(one.lineno for one in (node, *node.decorator_list))
+            yield range(first, (node.end_lineno or node.lineno) + 1)
+
+
+def _is_inside(line: int, spans: Sequence[range]) -> bool:
+    return any(line in span for span in spans)
 
 
 def _function_at(tree: ast.AST, line: int) -> _Function | None:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from codemod.evidence.failure import Frame
 
 _PYTHON = re.compile(
-    r'(?P<indent>\s*)File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>[^,]*[^,\s]))?\s*$'
+    r'(?P<indent>\s*)(?:(?:> ?)?File "|(?=[^\s"]+", line \d+, in ))(?P<path>[^"\n]+)", line (?P<line>\d+)'
+    r"(?:, in (?P<function>[^,]*[^,\s]))?\s*$"
 )
 _CARETS = re.compile(r"\s*[~^]*[~^][~^]*\s*$")
 _REPEATED = re.compile(r"\s*\[Previous line repeated \d+ more times?\]")
 _ELIDED = re.compile(r"\s*\.\.\.<\d+ lines?>\.\.\.\s*$")
 _CELL = re.compile(
     r"(?P<path>(?:Cell |Input )In ?\[\d+\]),(?: in <cell)? line:? (?P<line>\d+)(?:>.*|, in (?P<function>[\w.<>]+).*)?$"
+    r"|File (?P<command><command-\d+>)(?::|, line )(?P<at>\d+)(?:, in (?P<called>[\w.<>]+).*)?$"  # Databricks
     r"|(?P<old>Input In ?\[\d+\]), in (?P<name>[\w.<>]+)\(.*$"
 )
-_IPYTHON = re.compile(r"(?:File )?(?P<path>\S[^(]*?):(?P<line>\d+), in (?P<function>[\w.<>]+)(?:\(.*)?$")
-_OLD_IPYTHON = re.compile(r"(?P<path><ipython-input-[\w-]+>|\S[^()]*\.py) in (?P<function>[\w.<>]+)(?:\(.*\))?\s*$")
+_IPYTHON = re.compile(
+    r"(?:File )?(?P<path>\S[^(]*?):(?P<line>\d+), in (?P<function>[\w.<>]+)(?:\(.*)?$"
+    r"|File (?P<module>\S[^(]*?\.py):(?P<at>\d+)$"
+)
+_OLD_IPYTHON = re.compile(
+    r"(?P<path><ipython-input-[\w-]+>|\S[^()]*\.py|\S[^()]*\.ipynb Cell \d+'?)"
+    r" in (?P<function>[\w.<>]+|<cell line: \d+>)(?:\(.*\))?\s*$"
+)
 _IPYTHON_ARROW = re.compile(r"\s*-+>\s*(?P<line>\d+)(?: (?P<text>.*))?$")
 _IPYTHON_CONTEXT = re.compile(r"\s*(?:\d+\b.*|\(\.\.\.\)|\.\.\.)$|\s*$")
-_RICH = re.compile(r"\s*(?P<path>\S.*?):(?P<line>\d+) in (?P<function>[\w.<>]+)\s*$")
+_RICH = re.compile(r"\s*(?P<path>\S.*?):(?P<line>\d+) in(?: (?P<function>[\w.<>]+))?\s*$")
 _RICH_ARROW = re.compile(r"\s*[❱>] +(?P<line>\d+)(?: [│|\s]*(?P<text>.*))?$")
 _PYTEST_SHORT = re.compile(r"(?P<path>\S.*?\.\w+):(?P<line>\d+): in (?P<function>[\w.<>]+)\s*$")
 _PYTEST_LONG = re.compile(r"(?P<path>\S.*?\.\w+):(?P<line>\d+):\s*(?P<error>(?:\w+\.)*\w+)?\s*$")
@@ -29,6 +38,10 @@ _PYTEST_CODE = re.compile(r">(?P<text>\s.*)$")
 _DEF = re.compile(r"\s*(?:async\s+)?def (\w+)\(")
 _SEPARATOR = re.compile(r"(?:_ ){5,}|_{3,} .* _{3,}|={5,}|-{5,}")
 _SCRIPT_MARK = re.compile(r"(?P<before>\s*)(?P<marks>~+)\s*<--- HERE")
+_PATHS = ("path", "old", "command", "module")
+_FUNCTIONS = ("function", "name", "called")
+_LINES = ("line", "at")
+"""Groups of the heads above: which of them a head has tells its form."""
 _FAR = 200
 """Lines that are looked through for the marked one of a frame."""
 
@@ -39,16 +52,16 @@ Found = tuple[Frame, int]
 def frame_at(lines: Sequence[str], index: int) -> Found | None:
     """The frame that begins (with pytest's long form: ends) at `lines[index]`."""
     line = lines[index]
-    if 'File "' in line:
+    if 'File "' in line or '", line ' in line:
         return _python(lines, index)
-    if "Cell In" in line or "Input In" in line or ", in " in line or "<ipython-input" in line:
+    if "Cell In" in line or "Input In" in line or ", in " in line or "<ipython-input" in line or "<command-" in line:
         return _ipython(lines, index)
     if ": in " in line:
         return _pytest_short(lines, index)
-    if " in " in line:
+    if " in " in line or line.rstrip().endswith(" in"):
         return _rich(lines, index) or _ipython(lines, index)
     if ".py:" in line:
-        return _pytest_long(lines, index)
+        return _pytest_long(lines, index) or _ipython(lines, index)
     return None
 
 
@@ -71,6 +84,8 @@ def _python(lines: Sequence[str], index: int) -> Found | None:
         return Frame(head["path"], int(head["line"]), function), behind
     behind += 1
     marks = lines[behind] if behind < len(lines) and _CARETS.match(lines[behind]) else ""
+    # where all blanks in front were lost, the carets stand under nothing
+    marks = marks if indent or _indent(source) else ""
     frame = _marked(Frame(head["path"], int(head["line"]), function), source, marks)
     return frame, _behind(lines, behind, indent)
 
@@ -134,29 +149,36 @@ def _ipython(lines: Sequence[str], index: int) -> Found | None:
             return _arrow_frame(lines, place, head, arrow)
         if not _IPYTHON_CONTEXT.match(lines[place]):
             break
-    if not head.groupdict().get("line") or not line.startswith(("File ", "Cell ", "Input ")):
+    number = next((head[name] for name in _LINES if head.groupdict().get(name)), None)
+    if number is None or not line.startswith(("File ", "Cell ", "Input ")):
         return None
     path, function = _head(head)
-    return Frame(path, int(head["line"]), function), index + 1
+    return Frame(path, int(number), function), index + 1
 
 
 def _head(head: re.Match[str]) -> tuple[str, str]:
     """(path, function) of an IPython or rich head."""
     groups = head.groupdict()
-    path = groups.get("path") or groups.get("old") or ""
-    return path.strip(), groups.get("function") or groups.get("name") or ""
+    path = next((groups[name] for name in _PATHS if groups.get(name)), "")
+    return path.strip(), next((groups[name] for name in _FUNCTIONS if groups.get(name)), "")
 
 
 def _rich(lines: Sequence[str], index: int) -> Found | None:
     head = _RICH.match(lines[index])
-    if head is None:
+    if head is None or not (head["function"] or _is_name(lines, index + 1)):
         return None
     for place in range(index + 1, min(index + 40, len(lines))):
         if arrow := _RICH_ARROW.match(lines[place]):
-            return _arrow_frame(lines, place, head, arrow, _folded(lines, index))
+            found, behind = _arrow_frame(lines, place, head, arrow, _folded(lines, index))
+            return replace(found, function=found.function or lines[index + 1].strip()), behind
         if _RICH.match(lines[place]):
             break
     return None
+
+
+def _is_name(lines: Sequence[str], index: int) -> bool:
+    """Whether the line is a function's name, which rich puts below where the path fills its box."""
+    return index < len(lines) and bool(re.fullmatch(r"\s*[\w.<>]+\s*", lines[index]))
 
 
 def _folded(lines: Sequence[str], index: int) -> str:

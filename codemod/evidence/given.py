@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from codemod.evidence.failure import Failure, Frame, Kind
 from codemod.evidence.locate import user_frame
 from codemod.evidence.log_text import decode_log
+from codemod.evidence.paths import match_path, slashed
 from codemod.evidence.recorded import Recorded, Recordings
 from codemod.evidence.shown import Evidence, Placed, told
 from codemod.evidence.tracebacks import read_log
@@ -68,6 +70,7 @@ def place(logs: Mapping[str, bytes], recordings: Recordings, paths: Sequence[str
             notes.append(f"{one.text}: {one.why}.  {one.failure.kind.explanation}")
     notes += [f"{log}: {NOTHING_TOLD}" for log in logs if all(one.log != log for one in located)]
     recorded = _recorded(recordings, paths)
+    notes += _notes_on(recordings, recorded)
     by_path = {
         path: Evidence(tuple(dict.fromkeys(placed.get(path, ()))), tuple(recorded.get(path, ())))
         for path in (*placed, *recorded)
@@ -76,15 +79,39 @@ def place(logs: Mapping[str, bytes], recordings: Recordings, paths: Sequence[str
 
 
 def _recorded(recordings: Recordings, paths: Sequence[str]) -> dict[str, list[Recorded]]:
-    """Recordings hold real paths."""
+    """Recordings hold real paths, of the machine that recorded."""
     if not recordings.sites:
         return {}
     given = {str(Path(path).resolve()): path for path in paths}
+    digest_of = cache(_digest_of)
+    moved = cache(lambda path, digest: _moved(path, digest, paths, digest_of))
     found: dict[str, list[Recorded]] = {}
     for site in recordings.sites:
-        if site.path in given:
-            found.setdefault(given[site.path], []).append(site)
+        path = given.get(site.path) or moved(site.path, site.hash)
+        if path is not None:
+            found.setdefault(path, []).append(site)
     return found
+
+
+def _moved(recorded: str, digest: str, paths: Sequence[str], digest_of: Callable[[str], str]) -> str | None:
+    """The file that ran under another path, as in a container: of the same bytes, and the longest tail in common."""
+    name = slashed(recorded).rpartition("/")[2]
+    found = match_path(recorded, [path for path in paths if path.endswith(name) and digest_of(path) == digest]).paths
+    return found[0] if len(found) == 1 else None
+
+
+def _notes_on(recordings: Recordings, recorded: Mapping[str, object]) -> list[str]:
+    """What is about a part of the evidence only is not told: a run may be over one file."""
+    if not recordings.sites or recorded:
+        return []
+    files = sorted({site.path for site in recordings.sites})
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return [f"recorded calls of {files[0]}{more}: none of the given files is one of these as it was recorded"]
+
+
+def _digest_of(path: str) -> str:
+    source = read(path)
+    return "" if isinstance(source, FileError) else sha256(source.raw).hexdigest()
 
 
 def _text_of(path: str) -> str | None:

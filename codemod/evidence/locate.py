@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codemod.evidence.candidates import candidates, line_of
 from codemod.evidence.failure import Failure, Frame, Kind, Stage
-from codemod.evidence.paths import is_cell, is_foreign, is_generated, match_path
+from codemod.evidence.paths import (
+    inside_packages,
+    is_cell,
+    is_foreign,
+    is_generated,
+    is_vendored,
+    match_path,
+    slashed,
+)
 from codemod.finding import Span
 from codemod.syntax.spans import Places
 
@@ -44,7 +52,7 @@ def user_frame(
 
     `text_of` gives the Python text of a path; it is asked only where the printed path does not decide.
     """
-    frame = innermost_user_frame(failure)
+    frame = innermost_user_frame(_with_own_package(failure, paths, text_of))
     if isinstance(frame, str):
         return UserFrame(None, None, frame)
     if is_cell(frame.path):
@@ -55,6 +63,28 @@ def user_frame(
     if len(found) == 1:
         return UserFrame(found[0], frame)
     return UserFrame(None, frame, _why_unmatched(frame.path, found))
+
+
+def _with_own_package(failure: Failure, paths: Sequence[str], text_of: Callable[[str], str | None]) -> Failure:
+    """With the innermost frame in the given file of which an installed copy ran: tests of a built package, tox, CI."""
+    frames = failure.frames
+    for index in range(len(frames) - 1, -1, -1):
+        if not is_foreign(frames[index].path):
+            break
+        if (source := _source_of(frames[index], paths, text_of)) is not None:
+            own = replace(frames[index], path=source)
+            return replace(failure, frames=(*frames[:index], own, *frames[index + 1 :]))
+    return failure
+
+
+def _source_of(frame: Frame, paths: Sequence[str], text_of: Callable[[str], str | None]) -> str | None:
+    """The one given file that has the path within the packages and holds the line; None where others wrote it."""
+    inside = inside_packages(frame.path)
+    if inside is None or not frame.text:
+        return None
+    found = [path for path in paths if f"/{slashed(path)}".endswith(f"/{inside}") and not is_vendored(path)]
+    holding = [path for path in found if _holds(text_of(path), frame.text)]
+    return holding[0] if len(holding) == 1 else None
 
 
 def _why_unmatched(printed: str, found: Sequence[str]) -> str:
@@ -142,4 +172,15 @@ def _why_none(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> str:
     line = line_of(tree, text, frame)
     if line is None:
         return "the line that the log prints is not in the file, or stands there several times: the file has changed"
+    if (name := _computed_name(tree, line)) is not None:
+        return f"line {line} calls a method by a name that is computed, `{name}`: no call to rewrite there"
     return f"line {line} holds no call that fits: {frame.text or 'its text is not in the log'}"
+
+
+def _computed_name(tree: ast.AST, line: int) -> str | None:
+    """`how` of `getattr(x, how)(-1)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_])) if node.lineno == line:
+                return ast.unparse(name)
+    return None

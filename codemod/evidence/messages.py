@@ -21,7 +21,8 @@ _KINDS = (
     (Kind.DTYPE_VIEW, r"self\.(?:stride|size|storage_offset|dim)\([^)]*\) .{1,60} to view \w+ as \w+"),
     (Kind.DTYPE_VIEW, r"Tensor must have a (?:last dimension (?:with stride 1|of size 2)|stride divisible by 2)"),
     (Kind.DTYPE_VIEW, r"Tensor must have a storage_offset divisible by 2"),
-    (Kind.SPECIALIZED, r"specialized it to be a constant \(\d+\)|was inferred to be a constant \(\d+\)"),
+    (Kind.SPECIALIZED, r"(?:You marked \S+ as dynamic but your code )?specialized it to be a constant \(\d+\)"),
+    (Kind.SPECIALIZED, r"(?:Not all values of .{1,200}? )?was inferred to be a constant \(\d+\)"),
     (Kind.CONSTRAINT_VIOLATED, r"Constraints violated \("),
     (Kind.OUTPUT_LIMIT, r"Output size of the matrix multiplication is larger than currently supported by the MPS"),
     (Kind.OUTPUT_LIMIT, r"MPSGra?ph does not support tensor dims larger than INT_MAX"),
@@ -70,8 +71,9 @@ def recognise(message: str) -> tuple[Kind, Details] | None:
 
 def quote(message: str) -> str:
     """From the words on that tell the kind, to the end of their line; of other messages the first line."""
-    for line in message.strip().split("\n") if recognise(message) else ():
-        for _, pattern in _PATTERNS:
+    lines = message.strip().split("\n") if recognise(message) else []
+    for _, pattern in _PATTERNS:
+        for line in lines:
             if found := pattern.search(line):
                 return " ".join(line[found.start() :].split())
     return " ".join(message.strip().partition("\n")[0].split())
@@ -102,8 +104,8 @@ def _with(
 
 
 def _sizes(listed: str) -> Sizes:
-    """The numbers of `2, s0, -1,`; None for what is no number."""
-    parts = [part.strip() for part in listed.split(",") if part.strip()]
+    """The numbers of `2, s0, -1,` (before torch 1.0 `2 x -1`); None for what is no number."""
+    parts = [part.strip() for part in re.split(r",| x ", listed) if part.strip()]
     return tuple(int(part) if _NUMBER.fullmatch(part) else None for part in parts)
 
 

@@ -10,25 +10,44 @@ _GENERATED = re.compile(
     r"torchinductor_[^/]*/|/torchinductor/|^<eval_with_key>|/codecache/|^<fx_generated|torch_compile_debug/"
 )
 _INSTALLED = re.compile(
-    r"/(?:site|dist)-packages/|/lib/python3(?:\.\d+)?/|/python3\d+/lib/|^<(?!ipython-input)", re.IGNORECASE
+    r"/(?:site|dist)-packages/|/lib/python3(?:\.\d+)?/|/python3\d+/lib/|^<(?!ipython-input|command-\d)", re.IGNORECASE
 )
-_CELL = re.compile(r"(?:Cell |Input )In ?\[\d+\]$|^<ipython-input-|/ipykernel_\d+/\d+\.py$")
+_CELL = re.compile(
+    r"(?:Cell |Input )In ?\[\d+\]$|^<ipython-input-|/ipykernel_\d+/\d+\.py$"
+    r"|/ipython-input-[\w-]+\.py$|^<command-\d+>$|\.ipynb Cell \d+'?$"  # Colab, Databricks, VS Code
+)
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/(?=[^/]+/)", re.IGNORECASE)
+_VENDORED = re.compile(r"(?:^|/)(?:third_?party|_?vendor(?:ed)?|externals?|(?:site|dist)-packages)/", re.IGNORECASE)
+
+
+def slashed(path: str) -> str:
+    return path.replace("\\", "/")
+
+
+def inside_packages(path: str) -> str | None:
+    """`netlib/nn.py` of `/env/lib/python3.11/site-packages/netlib/nn.py`; None elsewhere, and for a lone module."""
+    found = _PACKAGES.match(slashed(path))
+    return slashed(path)[found.end() :] if found else None
+
+
+def is_vendored(path: str) -> bool:
+    """A copy of what others wrote, kept in the project."""
+    return bool(_VENDORED.search(slashed(path)))
 
 
 def is_generated(path: str) -> bool:
     """Code that Inductor or fx wrote."""
-    return bool(_GENERATED.search(path.replace("\\", "/")))
+    return bool(_GENERATED.search(slashed(path)))
 
 
 def is_foreign(path: str) -> bool:
     """Not the user's: installed, part of Python, generated, or in no file."""
-    slashed = path.replace("\\", "/")
-    return bool(_GENERATED.search(slashed) or _INSTALLED.search(slashed))
+    return bool(_GENERATED.search(slashed(path)) or _INSTALLED.search(slashed(path)))
 
 
 def is_cell(path: str) -> bool:
     """A cell of a notebook: its lines count within the cell."""
-    return bool(_CELL.search(path.replace("\\", "/")))
+    return bool(_CELL.search(slashed(path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +72,7 @@ def _rank(printed: tuple[str, ...], given: tuple[str, ...]) -> tuple[int, bool]:
 
 def _components(path: str) -> tuple[str, ...]:
     """The parts of a path, last first, without `.`, `~` and empty ones."""
-    parts = path.replace("\\", "/").split("/")
+    parts = slashed(path).split("/")
     return tuple(part for part in reversed(parts) if part not in ("", ".", "~"))
 
 

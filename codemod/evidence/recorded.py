@@ -15,6 +15,7 @@ VERSION = 1
 EXAMPLES = 8
 SIZES = 16
 _HEADER = "torch-codemod-evidence"
+_NOT_EVIDENCE = f'not an evidence file (no "{_HEADER}" in its first line); give what `torch-codemod trace` wrote'
 
 Sizes = tuple[int, ...]
 
@@ -101,11 +102,13 @@ def read_recordings(paths: Iterable[Path]) -> tuple[Recordings, tuple[FileError,
     errors = []
     for path in paths:
         try:
-            texts[str(path)] = path.read_text(encoding="utf-8")
+            texts[str(path)] = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             errors.append(FileError(str(path), "no such file; check the path"))
-        except (OSError, UnicodeDecodeError) as error:
-            errors.append(FileError(str(path), f"cannot be read ({error}); record it anew with `torch-codemod trace`"))
+        except UnicodeDecodeError:
+            errors.append(FileError(str(path), _NOT_EVIDENCE))
+        except OSError as error:
+            errors.append(FileError(str(path), f"cannot be read ({error.strerror or error}); check the path"))
     recordings, bad = parse_recordings(texts)
     return recordings, (*errors, *bad)
 
@@ -146,16 +149,14 @@ def _entries(name: str, text: str) -> Iterator[tuple[int, Recorded | FileError |
             continue
         if number == len(lines) and number > 1:  # no line end: the process was killed as it wrote
             return
-        entry = _entry(name, number, line)
-        if entry is None:
-            is_known = True
-        elif not is_known and not isinstance(entry, FileError):
-            why = f'not an evidence file (no "{_HEADER}" in its first line); give what `torch-codemod trace` wrote'
-            yield number, FileError(name, why, number)
+        if not is_known and _HEADER not in line:
+            yield number, FileError(name, _NOT_EVIDENCE, number)
             return
+        entry = _entry(name, number, line)
         yield number, entry
         if isinstance(entry, FileError) and not is_known:
             return
+        is_known = True
 
 
 def _entry(name: str, number: int, line: str) -> Recorded | FileError | int | None:

@@ -16,6 +16,8 @@ from codemod.evidence.paths import is_foreign, is_generated
 _HEAD = re.compile(r"Traceback (?:of TorchScript\b.{0,40}?)?\(most recent call last\)")
 _INNER_HEAD = re.compile(r"Original Traceback|Traceback of TorchScript")
 _INNER_BEFORE = re.compile(r"-- Process \d+ terminated with the following error|^\s*\"\"\"\s*$")
+_DEBUGGER = re.compile(r"\s*Exception has occurred: (?P<name>[\w.]+)")
+"""A debugger of VS Code: the message comes first, then the frames, innermost first."""
 _JOINT = re.compile(r"During handling of the above exception, another|The above exception was the direct cause of")
 _APART = {
     "from user code:": Stage.DYNAMO,
@@ -98,16 +100,19 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
             message = _message(lines, index)
             yield _Block(index, tuple(frames), message.text, message.apart, message.apart_stage, is_joined)
             index, frames, is_joined = message.behind, [], False
+        elif (debugged := _debugged(lines, index)) is not None:
+            yield debugged[0]
+            index, frames, is_joined = debugged[1], [], False
         elif _HEAD.search(line):
             is_joined = is_joined or _is_inner(lines, index)
             index, frames = index + 1, []
         else:
-            alone = None if frames else _alone(lines, index)
+            alone, behind = (None, index + 1) if frames else _alone(lines, index)
             if alone is not None:
                 yield alone
             is_joined = is_joined or (not frames and bool(_JOINT.search(line)))
             frames = [] if _SECTION.match(line) and line.startswith("___") else frames
-            index, is_direct = index + 1, False
+            index, is_direct = behind, False
 
 
 def _is_inner(lines: Sequence[str], index: int) -> bool:
@@ -120,10 +125,32 @@ def _is_error(line: str, is_direct: bool) -> bool:
     return match is not None and (is_direct or bool(_ERROR_NAME.search(match["name"])))
 
 
-def _alone(lines: Sequence[str], index: int) -> _Block | None:
+def _alone(lines: Sequence[str], index: int) -> tuple[_Block | None, int]:
+    """(block, behind) of a known message that ends no traceback; collectors of errors print the frames below it."""
     line = lines[index]
     known = recognise(line) if _TOLD_WORDS.search(line) and "Warning:" not in line else None
-    return _Block(index, (), line.strip()) if known is not None and known[0] in _TOLD else None
+    if known is None or known[0] not in _TOLD:
+        return None, index + 1
+    frames, behind = _frames(lines, index + 1)
+    if not frames or (behind < len(lines) and _is_error(lines[behind], True)):
+        return _Block(index, (), line.strip()), index + 1
+    is_innermost_first = frames[-1].function == "<module>" != frames[0].function
+    return _Block(index, frames[::-1] if is_innermost_first else frames, line.strip()), behind
+
+
+def _debugged(lines: Sequence[str], index: int) -> tuple[_Block, int] | None:
+    """(block, behind) of what a debugger prints from this line on."""
+    head = _DEBUGGER.match(lines[index])
+    if head is None:
+        return None
+    for place in range(index + 1, min(index + _MESSAGE_LINES, len(lines))):
+        frames, behind = _frames(lines, place)
+        if frames:
+            message = "\n".join(lines[index + 1 : place])
+            return _Block(index, frames[::-1], f"{head['name']}: {message}"), behind
+        if _ends_message(lines[place]):
+            break
+    return None
 
 
 def _message(lines: Sequence[str], index: int) -> _Message:

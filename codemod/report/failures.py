@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from codemod.evidence.failure import Stage
+from codemod.evidence.failure import Kind, Stage
 from codemod.evidence.given import Given, Located
 from codemod.finding import Action, Finding
 from codemod.known_issues import KnownIssue, installed_torch, match
@@ -67,6 +67,9 @@ def _about(one: Located, file: FileResult | None) -> list[Finding]:
     """What is done at the call; that the finding does not go by the log does not matter."""
     acted = [finding for finding in file.findings if finding.action is not Action.KEEP] if file is not None else []
     told = [finding for finding in acted if any(reason.text == one.text for reason in finding.reasons)]
+    if not told and one.failure.kind in (Kind.SPECIALIZED, Kind.CONSTRAINT_VIOLATED):
+        # torch.export names the size, not the line
+        return [finding for finding in acted if finding.transform == "size-to-minus-one"]
     return told or [finding for finding in acted if _is_at(finding, one)]
 
 

@@ -262,6 +262,47 @@ def test_a_recording_of_another_version_of_the_file_is_left_out(project: Path) -
     assert "1 recorded call is of another version of this file" in invoke("net.py", evidence).stderr
 
 
+def test_a_recording_from_another_folder_or_machine_counts_where_the_file_is_the_same(project: Path) -> None:
+    path = put(project, ROWS)
+    here = recorded(path, "x.view(-1)", refused=1, examples=[REFUSAL])
+    for elsewhere in ("/workspace/app/net.py", "C:\\work\\net.py"):
+        assert len(sites(".", evidence_of(project, here | {"path": elsewhere}))) == 1
+    assert sites(".", evidence_of(project, here | {"path": "/app/other.py"})) == {}
+    (project / "lib").mkdir()
+    (project / "lib" / "net.py").write_bytes(path.read_bytes())
+    report = json.loads(
+        invoke(".", "--format", "json", evidence_of(project, here | {"path": "/app/lib/net.py"})).stdout
+    )
+    assert [site["path"] for site in report["sites"] if site["action"] == "rewrite"] == ["lib/net.py"]
+
+
+def test_evidence_about_none_of_the_files_is_told(project: Path) -> None:
+    path = put(project, ROWS)
+    evidence = evidence_of(
+        project, recorded(path, "x.view(-1)", refused=1, examples=[REFUSAL]) | {"path": "/app/net.py"}
+    )
+    path.write_text(path.read_text() + "\n")
+    assert "recorded calls of /app/net.py: none of the given files" in invoke("net.py", evidence).stderr
+    assert "no call is recorded in it" in invoke("net.py", evidence_of(project)).stderr
+    (project / "seen.jsonl").write_text("")
+    assert "no call is recorded in it" in invoke("net.py", evidence).stderr
+
+
+def test_what_is_no_evidence_is_named_as_such(project: Path) -> None:
+    put(project, ROWS)
+    (project / "seen.jsonl").write_text("Traceback\n")
+    assert 'seen.jsonl:1: not an evidence file (no "torch-codemod-evidence"' in invoke("--evidence=seen.jsonl").stderr
+    (project / "seen.jsonl").write_bytes(b"\xff\xfe\x00")
+    assert "seen.jsonl: not an evidence file" in invoke("--evidence=seen.jsonl").stderr
+
+
+def test_a_mark_before_an_evidence_file_is_no_matter(project: Path) -> None:
+    path = put(project, ROWS)
+    evidence = evidence_of(project, recorded(path, "x.view(-1)", refused=1, examples=[REFUSAL]))
+    (project / "seen.jsonl").write_bytes(b"\xef\xbb\xbf" + (project / "seen.jsonl").read_bytes())
+    assert len(sites("net.py", evidence)) == 1
+
+
 def test_a_recording_against_the_source_is_our_fault_and_followed(project: Path) -> None:
     path = put(project, "def f(x):\n    return x.contiguous().view(-1)\n")
     evidence = evidence_of(project, recorded(path, "x.contiguous().view(-1)", refused=1, examples=[REFUSAL]))
@@ -355,6 +396,20 @@ def test_log_tells_each_failure_once_and_every_one(project: Path) -> None:
     result = explain("ci.log")
     assert result.stdout.count("+ x.reshape(-1)") == 1
     assert result.stdout.count("wrong-size: ") == 1
+
+
+def test_log_of_an_export_shows_the_size_that_the_source_tells(project: Path) -> None:
+    body = "    def forward(self, x):\n        h = x.view(8, 12)\n        return h.view(8, 3, 4)\n"
+    net = f"class Net(torch.nn.Module):\n{body}"
+    sample = "(torch.rand(8, 3, 4),)"
+    export = f'n = torch.export.Dim("n", max=64)\ntorch.export.export(Net(), {sample}, dynamic_shapes=({{0: n}},))\n'
+    path = put(project, f"{net}\n\n{export}")
+    violated = "torch._dynamo.exc.UserError: Constraints violated (n)! For more information, run with TORCH_LOGS"
+    told = "  - You marked n as dynamic but your code specialized it to be a constant (8)."
+    (project / "ci.log").write_text(traceback(path, "torch.export.export(", f"{violated}\n{told}"))
+    output = explain("ci.log").stdout
+    assert "ci.log: You marked n as dynamic but your code specialized it to be a constant (8)" in output
+    assert "+ x.view(-1, 12)" in output
 
 
 def test_log_says_where_there_is_nothing(project: Path) -> None:

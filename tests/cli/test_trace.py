@@ -81,6 +81,25 @@ def test_the_evidence_file_has_this_form(project: Path) -> None:
     }
 
 
+def test_a_command_of_the_environment_is_run_as_by_its_first_line(project: Path) -> None:
+    bin_ = project / "bin"
+    bin_.mkdir()
+    (bin_ / "fit").write_text(f"#!{sys.executable}\nimport os\n{PROGRAM}")
+    (bin_ / "fit").chmod(0o755)
+    given = [sys.executable, "-m", "codemod", "trace", "--python", sys.executable, "--", "fit", "x"]
+    environment = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+    ended = subprocess.run(given, cwd=project, input="given", capture_output=True, text=True, env=environment)
+    assert (ended.returncode, ended.stdout) == (7, "['x'] given\n")
+    assert "1 site recorded, 1 refused" in ended.stderr
+
+
+def test_the_interpreter_may_stand_in_front(project: Path) -> None:
+    given = [sys.executable, "-m", "codemod", "trace", "--", sys.executable, "program.py", "x"]
+    ended = subprocess.run(given, cwd=project, input="given", capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (7, "['x'] given\n")
+    assert "1 site recorded, 1 refused" in ended.stderr
+
+
 def test_a_program_that_kills_itself_ends_as_in_a_shell(project: Path) -> None:
     (project / "program.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     ended = trace(project, "--", "program.py")
@@ -111,6 +130,12 @@ def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
         ([], "nothing to run; end with `-- script.py` or `-- -m module`"),
         (["--", "-m"], "nothing to run; end with `-- script.py` or `-- -m module`"),
         (["--", "missing.py"], "missing.py: no such script; check the path"),
+        (["--", "python"], "nothing to run; end with `-- script.py` or `-- -m module`"),
+        (
+            ["--", "no-command", "x"],
+            "no-command: neither a script nor a command written in Python; try `-- -m no-command`",
+        ),
+        (["--", "sh", "x.sh"], "sh: neither a script nor a command written in Python; try `-- -m sh`"),
         (["--", "-c", "1"], "-c: neither a script nor -m; begin with one of them after `--`"),
         (["--output", ".", "--", "program.py"], "--output .: is a folder; check the path"),
         (["--output", "no/x", "--", "program.py"], "--output no/x: its folder does not exist; check the path"),

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from codemod.evidence.candidates import candidates
+from codemod.evidence.candidates import candidates, line_of
 from codemod.evidence.failure import Details, Failure, Frame, Kind, Sizes, Stage
 from codemod.evidence.locate import find_site
 
@@ -29,7 +29,7 @@ def found(
 
 
 def at(
-    line: int, text: str | None = None, column: int | None = None, end: int | None = None, function: str = "f"
+    line: int, text: str | None = None, column: int | None = None, end: int | None = None, function: str = ""
 ) -> Frame:
     return Frame("m.py", line, function, text, column, end)
 
@@ -41,6 +41,25 @@ def test_a_line_that_is_gone_names_nothing() -> None:
 def test_a_line_that_stands_twice_elsewhere_names_nothing() -> None:
     text = "def a(x):\n    return x.view(-1)\n\n\ndef b(x):\n    return x.view(-1)\n"
     assert found(text, at(40, "return x.view(-1)", function="c")) == []
+
+
+def test_a_line_without_its_text_must_stand_in_the_function_that_is_named() -> None:
+    text = "class Net:\n    def f(self, x):\n        pass\n\n    @one\n    def g(self, x):\n        return x.view(-1)\n"
+    for function in ("g", "Net.g", "torch_dynamo_resume_in_g_at_6", "<lambda>"):
+        assert found(text, at(7, function=function)) == ["x.view(-1)"]
+    for function in ("f", "Net.f", "h"):
+        assert found(text, at(7, function=function)) == []
+
+
+def test_the_same_text_in_another_function_is_not_meant() -> None:
+    body = "    return x.view(-1)\n"
+    text = f"def a(x):\n{body}\n\ndef b(y):\n    y = y.t()\n    return y.view(-1)\n\n\ndef c(x):\n{body}"
+    tree = ast.parse(text)
+    for function, line in (("a", 2), ("c", 11)):
+        for printed in (2, 11, 40):
+            assert line_of(tree, text, at(printed, "return x.view(-1)", function=function)) == line
+    assert line_of(tree, text, at(2, "return x.view(-1)", function="b")) is None
+    assert line_of(tree, text, at(2, "return x.view(-1)", function="was_a")) == 2
 
 
 def test_carets_on_another_call_name_nothing() -> None:
@@ -171,7 +190,7 @@ def test_names_bound_to_an_op_are_known() -> None:
 def test_a_lambda_is_its_own_frame() -> None:
     text = "y = (lambda t: t.view(-1))(x.view(1))\n"
     assert found(text, at(1, function="<lambda>")) == ["t.view(-1)"]
-    assert found(text, at(1, function="f")) == ["x.view(1)"]
+    assert found(text, at(1, function="<module>")) == ["x.view(1)"]
 
 
 def test_a_dtype_view_is_one_of_a_dtype() -> None:
@@ -194,3 +213,10 @@ def test_several_calls_are_listed_and_none_is_chosen() -> None:
     assert site.span is None
     assert [span.column for span in site.candidates] == [7, 20]
     assert "2 calls fit" in site.why
+
+
+def test_a_name_that_is_computed_is_told() -> None:
+    text = "def f(x, how):\n    return getattr(x, how)(-1)\n"
+    failure = Failure(Kind.VIEW_REFUSED, "RuntimeError: it", (at(2, function="f"),))
+    site = find_site(ast.parse(text), text, failure.frames[0], failure)
+    assert site.why == "line 2 calls a method by a name that is computed, `how`: no call to rewrite there"

@@ -42,6 +42,25 @@ def test_installed_and_generated_code_is_never_the_users(path: str) -> None:
     assert "no call of your files" in user.why
 
 
+@pytest.mark.parametrize(
+    ("installed", "given", "found"),
+    [
+        ("netlib/nn/heads.py", ["src/netlib/nn/heads.py", "src/netlib/heads.py"], "src/netlib/nn/heads.py"),
+        ("netlib/nn/heads.py", ["C:\\work\\netlib\\nn\\heads.py"], "C:\\work\\netlib\\nn\\heads.py"),
+        ("netlib/nn/heads.py", ["src/nn/heads.py", "heads.py"], None),
+        ("netlib/nn/heads.py", ["third_party/netlib/nn/heads.py"], None),
+        ("netlib/nn/heads.py", ["venv/lib/site-packages/netlib/nn/heads.py"], None),
+        ("netlib/nn/heads.py", ["a/netlib/nn/heads.py", "b/netlib/nn/heads.py"], None),
+        ("netlib/nn/heads.py", ["other/netlib/nn/heads.py"], None),
+        ("heads.py", ["src/heads.py"], None),
+    ],
+)
+def test_an_installed_copy_of_a_given_file_stands_for_it(installed: str, given: list[str], found: str | None) -> None:
+    told = failure("/repo/train.py", f"{SITE}/torch/nn/modules/module.py", f"{SITE}/{installed}")
+    texts = {path: "y = x\n" if path.startswith("other") else "    x.view(-1)\n" for path in given}
+    assert user_frame(told, given, texts.get).path == found
+
+
 def test_a_failure_without_frames_says_so() -> None:
     assert "no traceback" in user_frame(failure(), ["model.py"]).why
 

@@ -90,11 +90,38 @@ def test_frames_of_a_warning_are_not_those_of_the_next_failure() -> None:
         "worker-1  | ",
         "> ",
         "        ",
+        "0: ",
+        "worker-1: ",
+        "10.0.0.12: ",
+        "wandb: ",
+        "ERROR stderr: ",
+        "\x1b_bk;t=1700000000\x07",
     ],
 )
 def test_what_stands_before_each_line_goes(prefix: str) -> None:
     assert sites(prefixed(log("called"), prefix)) == marked("called")
     assert sites(prefixed(log("worker"), prefix)) == marked("worker")
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "Mar  1 12:00:{:02d} gpu-box python[1234]: ",
+        "26/03/01 12:00:{:02d} ERROR Executor: ",
+        "[2026-03-01, 12:00:{:02d} UTC] {{subprocess.py:93}} INFO - ",
+        "[  12.{:03d}s] ",
+        "+{}.25s ",
+        "17000000{:02d} train ",
+    ],
+)
+def test_clocks_that_go_on_within_a_traceback_go(prefix: str) -> None:
+    lines = enumerate(log("called").splitlines())
+    assert sites("".join(f"{prefix.format(second)}{line}\n" for second, line in lines)) == marked("called")
+
+
+def test_nodes_that_write_in_turn_tell_one_failure() -> None:
+    lines = log("called").splitlines()
+    assert sites("".join(f"0: {line}\n1: {line}\n" for line in lines)) == marked("called")
 
 
 def test_ranks_that_write_in_turn_tell_one_failure() -> None:
@@ -123,6 +150,8 @@ def test_utf_16_and_marks_are_decoded() -> None:
     for raw in (log("called").encode("utf-16"), b"\xef\xbb\xbf" + log("called").encode(), b"\xff\x00" * 3 + b"x"):
         decoded = decode_log(raw)
         assert sites(decoded) in (marked("called"), [])
+    for encoding in ("utf-16-le", "utf-16-be"):
+        assert sites(decode_log(b"epoch 1\n" + log("called").encode(encoding))) == marked("called")
 
 
 def test_colours_go() -> None:
@@ -237,6 +266,75 @@ def test_the_cell_of_an_old_ipython_is_read() -> None:
         ("<ipython-input-3-8f0a>", 1),
         ("~/src/model.py", 6),
     ]
+
+
+@pytest.mark.parametrize(
+    ("head", "is_cell"),
+    [
+        ("<ipython-input-5-3f1a> in <cell line: 4>()", True),
+        ("/tmp/ipython-input-3-392906.py in <cell line: 0>()", True),
+        ("File <command-4231837>:4", True),
+        ("File <command-4231837>:4, in rows(x)", True),
+        ("/home/me/x.ipynb Cell 5 in <cell line: 4>()", True),
+        ("File ~/src/model.py:4", False),
+    ],
+)
+def test_cells_and_modules_of_other_notebooks_are_read(head: str, is_cell: bool) -> None:
+    text = (
+        "RuntimeError                              Traceback (most recent call last)\n"
+        f"{head}\n      3 \n----> 4 x.mT.view(2, -1)\n      5 \n\n"
+        "RuntimeError: view size is not compatible with input tensor's size and stride\n"
+    )
+    (failure,) = read_log(text)
+    path = "src/play.ipynb" if is_cell else "src/model.py"
+    assert found_at(failure, "import torch\nx = torch.rand(2, 3)\n\nx.mT.view(2, -1)\n", path) == (4, 6)
+
+
+def test_names_that_rich_puts_below_long_paths_are_read() -> None:
+    text = (
+        "╭────────── Traceback (most recent call last) ───────────╮\n"
+        "│ /home/me/a/long/path/model.py:6 in                     │\n│ rows                     │\n"
+        "│                     │\n│   5 │   y = x.transpose(1, 2)                     │\n"
+        "│ ❱ 6 │   return y.view(2, -1)                     │\n╰────────────────────────────────────╯\n"
+        "RuntimeError: view size is not compatible with input tensor's size and stride\n"
+    )
+    (failure,) = read_log(text)
+    assert (failure.frames[-1].function, failure.frames[-1].line) == ("rows", 6)
+
+
+OUTER = '  File "/repo/src/model.py", line 10, in outer\n    return rows(x.view(3, -1))\n'
+INNER = '  File "/repo/src/model.py", line 6, in rows\n    return y.view(2, -1)\n'
+MODULE = '  File "/repo/src/model.py", line 14, in <module>\n    outer(x)\n'
+SAID = "view size is not compatible with input tensor's size and stride"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Exception has occurred: RuntimeError\n{SAID}\n{INNER}{OUTER}{MODULE}RuntimeError: {SAID}\n",
+        f"Exception has occurred: RuntimeError       (note: paused)\n{SAID}\n{INNER}{OUTER}RuntimeError: {SAID}\n",
+        f"RuntimeError: {SAID}\n{MODULE}{OUTER}{INNER}",
+        f"RuntimeError: {SAID}\n{INNER}{OUTER}{MODULE}",
+    ],
+)
+def test_frames_below_the_message_are_read_from_the_right_end(text: str) -> None:
+    (failure,) = read_log(text)
+    assert failure.frames[-1].text == "return y.view(2, -1)"
+
+
+def test_frames_below_a_message_that_another_error_ends_are_not_its_own() -> None:
+    told, other = read_log(f"{SAID}\n{MODULE}ValueError: other\n")
+    assert (told.frames, other.frames[-1].line) == ((), 14)
+
+
+def test_frames_that_lost_all_their_blanks_are_read() -> None:
+    assert sites("\n".join(line.strip() for line in log("called").splitlines())) == marked("called")
+
+
+def test_the_rest_of_a_frames_head_is_read() -> None:
+    lines = log("called").splitlines()
+    last = max(i for i, line in enumerate(lines) if 'File "' in line)
+    assert sites("\n".join([lines[last].partition("tests")[2], *lines[last + 1 :]])) == marked("called")
 
 
 @settings(max_examples=200, deadline=None)

@@ -40,7 +40,7 @@ def test_a_failure_in_an_exception_group_is_found() -> None:
 def test_failures_without_a_call_of_the_users_say_so() -> None:
     found = sites(logs_of(*ALL))
     assert "raised in installed code" in found["installed"][0]
-    assert "holds no call that fits" in found["by_name"][0]
+    assert "calls a method by a name that is computed" in found["by_name"][0]
 
 
 def test_a_failure_that_is_not_about_layout_is_other() -> None:
