@@ -83,6 +83,15 @@ def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:
 _ARRAY_METHODS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
+FLUENT = frozenset(
+    {
+        "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
+        "type", "xpu",
+    }
+)  # fmt: skip
+"""Methods of a module that return the module itself."""
+
+
 def _of_tensor(value: Tensor, node: ast.Attribute, frame: Frame) -> Value:
     if node.attr == "shape":
         return shape_of(value)
@@ -163,6 +172,8 @@ def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
         functions += frame.interpreter.overriding(value.of, node.attr)
     if functions:
         return choose((_of_method(function, value, node, frame), frozenset()) for function in functions)
+    if node.attr in FLUENT:
+        return Method(value, node.attr)
     missing = Unknown(f"what `{label}` is", node.lineno, label)
     frame.interpreter.see_missing(value.of, missing)
     return missing

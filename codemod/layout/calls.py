@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from codemod.layout import sites
-from codemod.layout.attributes import as_tensor, attribute_of, parameter, rank_of, shape_of
+from codemod.layout.attributes import FLUENT, as_tensor, attribute_of, parameter, rank_of, shape_of
 from codemod.layout.frame import Frame
 from codemod.layout.inplace_flag import module_writes_input, writes_input
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
@@ -241,6 +241,8 @@ def _call_method(receiver: Value, name: str, node: ast.Call, arguments: Argument
         return _call_foreign(receiver, name, node, arguments, frame)
     if isinstance(receiver, Instance) and name in REGISTERS:
         return _register(receiver, node, positional, keywords, frame)
+    if isinstance(receiver, Instance | Module) and name in FLUENT:
+        return receiver
     if not isinstance(receiver, Tensor | Unknown | Number):
         return _call_container(receiver, name, node, positional, frame)
     if name in sites.VIEWS or id(node) in frame.program.sites:

@@ -746,8 +746,10 @@ def _plain(node: FunctionNode) -> Sequence[ast.arg]:
 
 def _forget(state: State, names: Iterable[str], loop: ast.stmt) -> None:
     for name in names:
-        why = f"`{name}`, which differs from round to round of a loop"
-        state.bind(name, forgotten(state.names[name], why, loop.lineno, f"{name}~"))
+        value, why = state.names[name], f"`{name}`, which differs from round to round of a loop"
+        changing = forgotten(value, why, loop.lineno, f"{name}~")
+        is_list = all(isinstance(option, Several | Repeated) for option, _ in options(value))
+        state.bind(name, Repeated(replace(changing, views=changing.held())) if is_list else changing)
 
 
 def _answers(node: ast.AST) -> bool:

@@ -291,6 +291,9 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
+        lists = [value for value in found if isinstance(value, Several | Repeated)]
+        if len(lists) == len(found):
+            return Repeated(choose((item, frozenset()) for value in lists for item in parts(value)))
         return forgotten(Choice(tuple(found.items())), f"one of {len(found)} values, by the path taken")
     return Choice(tuple(found.items()))
 

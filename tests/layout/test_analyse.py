@@ -573,6 +573,32 @@ class M(nn.Module):
 def f(model, x):
     return model(x).logits.view(-1)  # layout-dependent
 """,
+    "modules that are moved": """
+class N(nn.Module):
+    def forward(self, x):
+        return x.contiguous()
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 4).to("cpu")
+        self.b = N().to(dtype=torch.float32).eval()
+        self.c = nn.Linear(3, 4)
+    def forward(self, x):
+        self.a(x.contiguous()).view(-1)  # safe
+        self.b(x).view(-1)  # safe
+        return self.c.half()(x.contiguous()).view(-1)  # safe
+""",
+    "a list that grows in loops": """
+def f(n, rows):
+    found, indices = {}, []
+    for one in rows:
+        for other in rows:
+            key = (one, other)
+            if key not in found:
+                found[key] = len(found)
+            indices.append(found[key])
+    return torch.tensor(indices, dtype=torch.long).view(n, n)  # safe
+""",
     "as_tensor": """
 def f(x, xs, data):
     torch.as_tensor([1.0, 2.0]).view(-1)  # safe
