@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from codemod.finding import Action
 from codemod.settings import Settings
@@ -95,3 +96,45 @@ def test_a_bmm_over_the_dim_shows_the_bound(export: str) -> None:
 def test_no_bound_is_guessed(body: str, export: str) -> None:
     (finding,) = findings(HEADER + BMM.format(body, export), NAME)
     assert finding.action is Action.REPORT
+
+
+SAMPLED = BMM.replace("{1}", "export(Net(d), (torch.rand({2}, 2, 3), torch.rand({2}, 3, 2)), {3})")
+SHAPES = 'dynamic_shapes={"a": {0: n}, "b": {0: n}}'
+
+
+@pytest.mark.parametrize("bound", ["", ", max=64"])
+@pytest.mark.parametrize("sample", [0, 1])
+def test_an_example_that_fixes_the_dim_is_told(sample: int, bound: str) -> None:
+    text = HEADER + SAMPLED.format("return torch.bmm(a, b)", None, sample, SHAPES).replace('"n"', f'"n"{bound}')
+    (finding,) = findings(text, NAME)
+    assert finding.verdict.value == "failing"
+    assert finding.action is (Action.REPORT if bound else Action.REWRITE)
+    assert finding.reasons[-1].text == f"the example input has size {sample} there: export takes that for a constant"
+
+
+def test_an_example_of_two_rows_is_right() -> None:
+    text = HEADER + SAMPLED.format("return torch.bmm(a, b)", None, 2, SHAPES).replace('"n"', '"n", max=64')
+    assert not findings(text, NAME)
+
+
+@pytest.mark.parametrize("sample", [0, 1, 2])
+def test_torch_takes_an_example_of_0_or_1_for_a_constant(sample: int) -> None:
+    class Pairs(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return torch.bmm(a, b)
+
+    n = torch.export.Dim("n", max=64)
+    given = torch.rand(sample, 2, 3), torch.rand(sample, 3, 2)
+    if sample == 2:
+        torch.export.export(Pairs(), given, dynamic_shapes={"a": {0: n}, "b": {0: n}})
+        return
+    with pytest.raises(torch._dynamo.exc.UserError, match="Constraints violated"):
+        torch.export.export(Pairs(), given, dynamic_shapes={"a": {0: n}, "b": {0: n}})
+
+
+def test_code_for_a_torch_that_launches_any_batch_gets_no_bound_of_the_grid() -> None:
+    text = HEADER + BMM.format("return torch.bmm(a, b)", EXPORTS["by name"])
+    (finding,) = findings(text, NAME, Settings(torch="2.13"))
+    assert finding.action is Action.REPORT
+    (finding,) = findings(text, NAME, Settings(torch="2.13", max_batch=512))
+    assert finding.replacement == 'Dim("n", max=512)'
