@@ -6,7 +6,8 @@ With a bound it refuses at the door, with a message that names the dim.
 The bound comes from the settings (`max-batch`), or from what the file itself shows: a bmm over that dim, whose kernels
 take the batch as a grid dimension, of which there are 65,535, in torch before 2.13.  Reported, and not rewritten: a Dim
 of which neither is known, one for which a larger size was recorded, and one whose example input has size 0 or 1, which
-torch.export takes for a constant.  Left alone: other Dims with a bound; `Dim.AUTO` and `Dim.DYNAMIC`; another library's.
+torch.export takes for a constant.  Left alone: other Dims with a bound; `Dim.AUTO` and `Dim.DYNAMIC`; those of another
+library.
 
 Source: https://docs.pytorch.org/docs/stable/export.html, https://github.com/pytorch/pytorch/issues/178617
 """
