@@ -6,8 +6,8 @@ With a bound it refuses at the door, with a message that names the dim.
 The bound comes from the settings (`max-batch`), or from what the file itself shows: a bmm over that dim, whose kernels
 take the batch as a grid dimension, of which there are 65,535, in torch before 2.13.  Reported, and not rewritten: a Dim
 of which neither is known, one for which a larger size was recorded, and one whose example input has size 0 or 1, which
-torch.export takes for a constant.  Left alone: other Dims with a bound; `Dim.AUTO` and `Dim.DYNAMIC`; those of another
-library.
+torch.export takes for a constant.  Left alone: other Dims with a bound; `Dim.AUTO` and `Dim.DYNAMIC` without
+brackets; those of another library.
 
 Source: https://docs.pytorch.org/docs/stable/export.html, https://github.com/pytorch/pytorch/issues/178617
 """
@@ -23,6 +23,7 @@ from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.known_issues import is_mended
 from codemod.layout.batch import GRID_ISSUE, GRID_LIMIT
 from codemod.layout.op_call import OpCall
+from codemod.layout.sites import TORCH_DIM
 from codemod.layout.value import Number
 from codemod.settings import Settings
 from codemod.transform import Example, Transform
@@ -104,7 +105,9 @@ class BoundDim(Transform):
     )
 
     def decide(self, call: OpCall, settings: Settings) -> Finding | None:
-        if not call.observations or any(keyword.arg is None for keyword in call.node.keywords):
+        if not call.observations or any(one.receiver != TORCH_DIM for one in call.observations):
+            return None
+        if any(keyword.arg is None for keyword in call.node.keywords):
             return None
         if _is_bounded(call):
             return self._report(call, Verdict.FAILING, _FIXED, call.fixing) if call.fixing else None
@@ -127,9 +130,12 @@ class BoundDim(Transform):
         if "max" in names:
             i = names.index("max")
             return call.with_changes(args=[*call.args[:i], call.args[i].with_changes(value=bound), *call.args[i + 1 :]])
-        *others, last = call.args
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-        added = cst.Arg(bound, keyword=cst.Name("max"), equal=equal, comma=last.comma)
+        added = cst.Arg(bound, keyword=cst.Name("max"), equal=equal)
+        if not call.args:
+            return call.with_changes(args=[added])
+        *others, last = call.args
+        added = added.with_changes(comma=last.comma)
         between = others[-1].comma if others else cst.Comma(whitespace_after=_gap(call, last))
         return call.with_changes(args=[*others, last.with_changes(comma=between), added])
 

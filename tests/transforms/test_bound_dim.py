@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -18,6 +20,7 @@ LEFT_ALONE = {
     "bounded by what is not known": 'def f(limit):\n    return Dim("n", max=limit)\n',
     "hidden keywords": 'def f(**kw):\n    return Dim("n", **kw)\n',
     "automatic": "spec = {0: Dim.AUTO, 1: Dim.DYNAMIC}\n",
+    "bounded hints": "spec = {0: Dim.AUTO(max=8), 1: Dim.DYNAMIC(min=2, max=8)}\n",
 }
 
 
@@ -28,8 +31,18 @@ def test_left_alone(program: str) -> None:
     assert not findings(text, NAME)
 
 
-def test_another_library_is_left_alone() -> None:
-    assert not findings('from xarray import Dim\nn = Dim("n")\n', NAME, Settings(max_batch=256))
+@pytest.mark.parametrize(
+    "program",
+    [
+        'from xarray import Dim\nn = Dim("n")\n',
+        'def f(registry):\n    return registry.Dim("n")\n',
+        'def f(unit=None):\n    make = unit.Dim\n    return make("n"), unit.DYNAMIC(min=2), unit.AUTO()\n',
+        'class Net:\n    def f(self, x):\n        return self.Dim("n"), x.unit.Dim("n"), x.AUTO(min=2)\n',
+        "import torch\nn = torch.classes.Dim('n')\n",
+    ],
+)
+def test_another_dim_is_left_alone(program: str) -> None:
+    assert not findings(program, NAME, Settings(max_batch=256))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +55,9 @@ def test_another_library_is_left_alone() -> None:
         ('Dim("n", max=sys.maxsize, min=2)', 'Dim("n", max=256, min=2)'),
         ('Dim("n", max=2147483647)', 'Dim("n", max=256)'),
         ('torch.export.Dim("n")', 'torch.export.Dim("n", max=256)'),
+        ("Dim.DYNAMIC(min=2)", "Dim.DYNAMIC(min=2, max=256)"),
+        ("Dim.AUTO(max=None)", "Dim.AUTO(max=256)"),
+        ("torch.export.Dim.DYNAMIC()", "torch.export.Dim.DYNAMIC(max=256)"),
         ('Dim(\n    "n",\n)', 'Dim(\n    "n",\n    max=256,\n)'),
         ('Dim(\n    "n",  # batch\n    min=2,\n)', 'Dim(\n    "n",  # batch\n    min=2,  # batch\n    max=256,\n)'),
     ],
@@ -138,3 +154,25 @@ def test_code_for_a_torch_that_launches_any_batch_gets_no_bound_of_the_grid() ->
     assert finding.action is Action.REPORT
     (finding,) = findings(text, NAME, Settings(torch="2.13", max_batch=512))
     assert finding.replacement == 'Dim("n", max=512)'
+
+
+def test_a_hint_of_which_an_example_of_one_row_makes_a_constant() -> None:
+    text = HEADER + SAMPLED.format("return torch.bmm(a, b)", None, 1, SHAPES).replace('Dim("n")', "Dim.AUTO(max=64)")
+    (finding,) = findings(text, NAME)
+    assert finding.action is Action.REPORT
+
+
+@pytest.mark.parametrize("hint", [torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO])
+def test_torch_bounds_a_hint(hint: Callable[..., object]) -> None:
+    class Pairs(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return torch.bmm(a, b)
+
+    def given(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.rand(batch, 2, 3), torch.rand(batch, 3, 2)
+
+    n = hint(max=64)
+    module = torch.export.export(Pairs(), given(7), dynamic_shapes={"a": {0: n}, "b": {0: n}}).module()
+    assert module(*given(64)).shape[0] == 64
+    with pytest.raises(AssertionError, match="<= 64"):
+        module(*given(65))
