@@ -29,7 +29,7 @@ from codemod.settings import Settings
 from codemod.transform import Example, Transform
 
 _NOT_KNOWN = Reason("neither the settings (`max-batch`) nor a bmm over this dim say how large it may get")
-_FIXED = "Dim whose example input has size 0 or 1: torch.export ends with `Constraints violated`"
+_FIXED = "Dim whose example input has size 0 or 1: torch.export refuses it, or, for AUTO, takes that size alone"
 _NO_BOUND = 2**31 - 1
 """From here on a `max` says no more than that sizes are integers."""
 _SPELLED = ("sys.maxsize", "int_oo", "float('inf')", "math.inf", "None")
