@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codemod.settings import Settings, Sites, SizeSpelling, To
+from codemod.sources.requirements import lowest_torch
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,6 +41,28 @@ def find(paths: Sequence[str]) -> Path | None:
         if file.is_file() and b"torch-codemod" in _read(file) and _table(file) is not None:
             return file
     return None
+
+
+def declared_torch(paths: Sequence[str]) -> str | None:
+    """The lowest torch that the nearest pyproject.toml of a project asks for; None where it does not say."""
+    common = Path(os.path.commonpath([Path(path).absolute() for path in paths or ["."]]))
+    for folder in (common, *common.parents):
+        project = _project(folder / "pyproject.toml")
+        if project is not None:
+            extras = project.get("optional-dependencies")
+            asked = [project.get("dependencies"), *(extras.values() if isinstance(extras, dict) else ())]
+            texts = (text for group in asked if isinstance(group, list) for text in group)
+            return lowest_torch(text for text in texts if isinstance(text, str))
+    return None
+
+
+def _project(file: Path) -> Mapping[str, Any] | None:
+    """Its `[project]`; None where it has none, or is not ours to complain of."""
+    try:
+        project = tomllib.loads(file.read_text(encoding="utf-8")).get("project")
+    except (OSError, ValueError):  # of TOML and of UTF-8
+        return None
+    return project if isinstance(project, dict) else None
 
 
 def load(file: Path, known: Sequence[str]) -> Settings:
@@ -119,6 +142,12 @@ def _count(value: object) -> int:
     return value
 
 
+def _version(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"\d+(\.\d+)*", value):
+        raise ValueError(f'must be the lowest version to run on, as in "2.13", not {value!r}')
+    return value
+
+
 def _one_of(kind: type[E]) -> Callable[[object], E]:
     def read(value: object) -> E:
         try:
@@ -143,6 +172,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "size": _one_of(SizeSpelling),
     "dynamic-batch": _names,
     "max-batch": _count,
+    "torch": _version,
     "exclude": _names,
     "per-file-ignores": _per_file,
 }

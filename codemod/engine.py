@@ -31,7 +31,7 @@ from codemod.syntax.suppress import suppressions
 from codemod.transform import Transform
 
 _CANDIDATE = re.compile(
-    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim\s*\(|matrix_exp\b|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
+    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim(?:\.DYNAMIC|\.AUTO)?\s*\(|matrix_exp\b|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
     rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])"
     rb"|out\s*=[^,\n]*\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(|torch-codemod:"
 )

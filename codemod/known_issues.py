@@ -147,6 +147,12 @@ def match(message: str, operation: str | None, stage: str, *, eager_passes: bool
     return next(shown, None)
 
 
+def is_mended(number: int, lowest: str | None) -> bool:
+    """Whether all releases of torch from `lowest` on are known to be free of the issue; False where that is None."""
+    fixed = next((issue.fixed for issue in KNOWN_ISSUES if issue.number == number), None)
+    return lowest is not None and fixed is not None and _release(fixed) <= _release(lowest)
+
+
 def installed_torch() -> str | None:
     """The version beside this tool, found without importing it; None where there is none."""
     try:

@@ -42,6 +42,8 @@ class Settings:
     """Functions (`file.py:function` or a bare name) whose bmm batch the user declares to be large."""
     max_batch: int | None = None
     """Upper bound that `bound-dim` writes; None: unbounded Dims are reported, not rewritten."""
+    torch: str | None = None
+    """The lowest version of torch that the code is to run on; None: not known."""
     exclude: tuple[str, ...] = ()
     """gitignore patterns, beside the ignore files."""
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -7,6 +7,9 @@ limits, and takes the batch in parts beyond them.
 
 Left alone: a batch that constants fix; one size of an input, times attention heads; a bmm that is called for parts of
 the batch already; `out_dtype`; what is no torch.bmm; a file that exports with a `Dim` (see bound-dim), and TorchScript.
+Left alone too is code for torch 2.13 and later, by the settings' `torch` or by what the project's pyproject.toml asks
+for: its kernels launch any batch.  Not so where a failure was logged, the elements are too many, a column is multiplied
+by a row, or the settings name the function.
 Reported: an operand that repeats one matrix with stride 0, and a single matrix that is too large by itself.
 
 Source: https://github.com/pytorch/pytorch/issues/178617, https://github.com/pytorch/pytorch/issues/196431
@@ -20,7 +23,8 @@ import libcst as cst
 
 from codemod.evidence.failure import Kind
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
-from codemod.layout.batch import ELEMENT_LIMIT, GRID_LIMIT, is_torch_bmm
+from codemod.known_issues import is_mended
+from codemod.layout.batch import ELEMENT_LIMIT, GRID_ISSUE, GRID_LIMIT, is_outer_product, is_torch_bmm
 from codemod.layout.op_call import BatchKind, Form, OpCall
 from codemod.layout.size import Answer
 from codemod.settings import Settings
@@ -75,6 +79,13 @@ class ChunkBmm(Transform):
             verdict="failing",
             settings=Settings(dynamic_batch=("pairs",)),
             check="pairs(torch.rand(3, 4, 5), torch.rand(3, 5, 4))",
+        ),
+        Example(
+            "the project asks for torch 2.13, whose kernels launch any batch",
+            _program(_FRAMES.format("torch.bmm", "")),
+            verdict="unknown",
+            settings=Settings(torch="2.13"),
+            check="frames(torch.rand(2, 3, 4, 5), torch.rand(2, 3, 5, 4))",
         ),
         Example(
             "one batch of an input",
@@ -155,7 +166,8 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
     is_torch = is_torch_bmm(call)
     if is_torch is Answer.NO:
         return Verdict.NOT_A_SHAPE_VIEW, Action.KEEP, "this bmm is not a plain torch.bmm", ()
-    too_large = _too_large(call)
+    is_free = is_mended(GRID_ISSUE, settings.torch) and not _counts_elements(call)
+    too_large = _too_large(call, is_free)
     if is_torch is Answer.MAYBE and not too_large:
         return Verdict.UNKNOWN, Action.KEEP, "whether this is torch.bmm of tensors could not be followed", ()
     if batch.bound_by and too_large:
@@ -180,6 +192,9 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
     if _is_declared(call, settings):
         reason = Reason(f"the settings say that the batch of `{call.function}` is large")
         return Verdict.FAILING, Action.REWRITE, "bmm gets a batch that may be too large for one launch", (reason,)
+    if batch.kind is BatchKind.GROWING and is_free:
+        reason = Reason(f"kernels of torch {settings.torch}, the lowest that this code is for, launch any batch")
+        return Verdict.UNKNOWN, Action.KEEP, "bmm gets a batch that may be large", (*batch.reasons, reason)
     if batch.kind is BatchKind.GROWING:
         action = Action.REPORT if call.is_guarded else Action.REWRITE
         return Verdict.FAILING, action, "bmm gets a batch that may be too large for one launch", batch.reasons
@@ -187,11 +202,17 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
     return verdict, Action.KEEP, "bmm gets a batch that nothing here makes large", batch.reasons
 
 
-def _too_large(call: OpCall) -> tuple[Reason, ...]:
-    """What was seen of a batch that does not fit into one launch."""
+def _counts_elements(call: OpCall) -> bool:
+    """Whether the batch may pass the other limit, that of elements: numbers show it, or it is of outer products."""
+    elements = call.batch.elements if call.batch is not None else None
+    return (elements is not None and elements > ELEMENT_LIMIT) or any(map(is_outer_product, call.observations))
+
+
+def _too_large(call: OpCall, is_free: bool) -> tuple[Reason, ...]:
+    """What was seen of a batch that does not fit into one launch; with `is_free` only what was refused."""
     shown = tuple(one.reason for one in call.seen.of(Kind.BATCH_TOO_LARGE))
     recorded = call.seen.recorded
-    if recorded is not None and recorded.batch is not None and recorded.batch[1] > GRID_LIMIT:
+    if not is_free and recorded is not None and recorded.batch is not None and recorded.batch[1] > GRID_LIMIT:
         text = f"recorded: {recorded.batch[1]:,} matrices, more than the {GRID_LIMIT:,} that one launch takes"
         return (*shown, Reason(text))
     return shown

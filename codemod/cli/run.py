@@ -132,14 +132,16 @@ def settings_of(
 
 def _configured(paths: list[str], config: Path | None, known: list[str]) -> Settings:
     """Those of a pyproject.toml; patterns of one that is named by --config are relative to the current folder."""
-    from codemod.configuration import UsageError, find, load
+    from codemod.configuration import UsageError, declared_torch, find, load
 
     if config is not None:
         if not config.is_file():
             raise UsageError(f"--config {config}: no such file; check the path")
-        return load(config, known)
-    found = find(paths)
-    return replace(load(found, known), root=str(found.parent)) if found is not None else Settings()
+        settings = load(config, known)
+    else:
+        found = find(paths)
+        settings = replace(load(found, known), root=str(found.parent)) if found is not None else Settings()
+    return replace(settings, torch=settings.torch or declared_torch(paths))
 
 
 def _run_stdin(name: str, raw: bytes, settings: Settings, logs: list[str], evidence: list[Path]) -> RunResult:

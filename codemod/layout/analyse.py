@@ -9,7 +9,7 @@ from types import MappingProxyType
 from codemod.evidence.shown import UNSEEN, Seen
 from codemod.layout.interpreter import FileInterpreter
 from codemod.layout.op_call import Form, Observation, OpCall
-from codemod.layout.program import COPIES, Program, Routine, dotted, survey
+from codemod.layout.program import COPIES, DIM_HINTS, Program, Routine, dotted, survey
 from codemod.layout.project import Project
 from codemod.layout.schedule import run_all
 from codemod.layout.whole_file import tell
@@ -73,6 +73,8 @@ def _op_call(
 def _operation(call: ast.Call, program: Program) -> tuple[str, Form]:
     name = program.resolve(dotted(call.func))
     last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
+    if last in DIM_HINTS:
+        last = "Dim"
     if name.startswith("torch.Tensor."):
         return last, Form.UNBOUND
     if name.startswith("torch.") or isinstance(call.func, ast.Name):

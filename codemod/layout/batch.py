@@ -17,6 +17,7 @@ from codemod.layout.varying import Varying
 
 GRID_LIMIT = 65_535
 """Blocks in the y and z dims of a CUDA grid: what Inductor's bmm template gives to the batch (pytorch #178617)."""
+GRID_ISSUE = 178617
 ELEMENT_LIMIT = 2**31 - 1
 """Elements that kernels with 32-bit offsets can tell apart (pytorch #196431)."""
 
@@ -90,6 +91,11 @@ def elements(observation: Observation) -> int | None:
         return None
     b, n, m, _, _, p = (size or 0 for size in sizes[:6])
     return max(b * n * m, b * m * p, b * n * p)
+
+
+def is_outer_product(observation: Observation) -> bool:
+    """Does it multiply single columns by single rows, whose CUDA kernel counts elements in 32 bits?"""
+    return any(tensor.default.dims[2].size == ONE for tensor in [*operands(observation)][:1])
 
 
 def operands(observation: Observation) -> Iterator[Tensor]:

@@ -124,5 +124,9 @@ class OpCall:
     """Of matrix_exp and view: the `torch.compile` of this file that reaches it."""
     batches: tuple[Reason, ...] = ()
     """Of Dim: the bmm calls of this file that take it as their batch."""
+    largest: int | None = None
+    """Of Dim: the largest batch that was recorded at a bmm which takes that very size."""
+    fixing: tuple[Reason, ...] = ()
+    """Of Dim: exports whose example input has size 0 or 1 there, which torch takes for a constant."""
     seen: Seen = UNSEEN
     """What logs and recorded runs show of it."""

@@ -12,6 +12,8 @@ VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
 """Ops that return a view or a copy: what is written to their result may be lost."""
 DECIDED = VIEWS | {"bmm", "Dim", "matrix_exp"}
+DIM_HINTS = frozenset({"DYNAMIC", "AUTO"})
+"""`Dim.DYNAMIC(min=2)` is decided as `Dim("n", min=2)` is."""
 RESHAPERS = frozenset(
     {
         "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "as_strided_",
@@ -418,7 +420,8 @@ class _Surveyor:
             self._see_changed(function.value.id, routine)
         if name in _SUPPLIERS:
             routine.suppliers.append(call)
-        if name in self.decided or (name == "reshape" and _is_sized_by_number(call, routine.node)):
+        is_hint = name in DIM_HINTS and type(function) is ast.Attribute and _last(function.value) in self.decided
+        if name in self.decided or is_hint or (name == "reshape" and _is_sized_by_number(call, routine.node)):
             self._add_site(call, routine)
         if is_guarded:
             self.guarded.add(id(call))
@@ -604,6 +607,11 @@ def _renamed_imports(tree: ast.Module) -> frozenset[str]:
 
 def _is_copy(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in COPIES
+
+
+def _last(node: ast.expr) -> str:
+    """`Dim` of `torch.export.Dim`; empty for what is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _root(node: ast.expr) -> str:

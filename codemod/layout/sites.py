@@ -14,7 +14,7 @@ from codemod.layout.op_call import Observation
 from codemod.layout.ops.lift import Place, as_index, as_target, combine, lift
 from codemod.layout.ops.reshaped import reshaped
 from codemod.layout.ops.rule import Alias, Rule, rules
-from codemod.layout.program import COPIES, DECIDED, VIEWS
+from codemod.layout.program import COPIES, DECIDED, DIM_HINTS, VIEWS
 from codemod.layout.size import INFER, UNKNOWN, AtomKind, Size
 from codemod.layout.state import BEHIND, ONCE, names_in
 from codemod.layout.value import (
@@ -35,6 +35,9 @@ from codemod.layout.viewable import Judgement, Legality, Target, judge, viewed
 
 __all__ = ["DECIDED", "VIEWS", "observe_foreign", "observed", "observed_function"]
 
+TORCH_DIM = Foreign("a Dim")
+"""Observed as the receiver where it is torch's own that is called."""
+_DIMS = frozenset({"Dim", *(f"Dim.{hint}" for hint in DIM_HINTS)})
 _VIEW = Rule((".view",), lambda: None, (), Alias.ALWAYS)
 
 
@@ -68,9 +71,9 @@ def observed_function(
     """`torch.bmm(a, b)`, `torch.export.Dim("b")`, `torch.reshape(x, ...)`; None for a function of another library."""
     positional, keywords, is_open = arguments
     last = name.rpartition(".")[2]
-    if name in ("torch.export.Dim", "torch.export.dynamic_shapes.Dim"):
-        _note(node, Constant(None), positional, keywords, frame)
-        return Foreign("a Dim")
+    if name.removeprefix("torch.export.").removeprefix("dynamic_shapes.") in _DIMS and name.startswith("torch."):
+        _note(node, TORCH_DIM, positional, keywords, frame)
+        return TORCH_DIM
     if not name.startswith("torch.") or last not in (*COPIES, "bmm", "matrix_exp") or is_open:
         return None
     given = [*positional, *(keywords[k] for k in ("input",) if k in keywords)]

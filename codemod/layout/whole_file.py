@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from codemod.finding import Reason
 from codemod.layout.batch import batch_of, operands
 from codemod.layout.compiled import survey_compiled
 from codemod.layout.hard_coded import claim, hear_together
-from codemod.layout.op_call import OpCall
+from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.program import Program, Routine
 from codemod.layout.seen_sizes import misread, shown_size
+from codemod.layout.size import Size
 from codemod.layout.varying import Varying, survey_varying
 
 _SIZED = frozenset({"view", "reshape"})
@@ -37,22 +38,39 @@ def tell(calls: Sequence[tuple[OpCall, Routine]], program: Program, tree: ast.Mo
         if call.operation in _COMPILED:
             call = replace(call, compiled=compiled.get(routine.name, ()))
         if call.operation == "Dim":
-            call = replace(call, batches=_batches(call, [other for other, _ in calls], varying))
+            call = _told_of_dim(call, [other for other, _ in calls], varying)
         told.append(call)
     return told
 
 
-def _batches(dim: OpCall, calls: Sequence[OpCall], varying: Varying) -> tuple[Reason, ...]:
-    """The bmm calls whose batch is a dim that this call of `Dim` lets vary."""
-    exported = {(d.owner, d.dim) for d in varying.dims if d.made_by == id(dim.node)}
-    return tuple(
-        Reason("its batch goes into a bmm here", line=call.span.line)
-        for call in calls
-        if call.operation == "bmm"
-        and any(
-            (atom.owner, atom.dim) in exported
-            for observation in call.observations
-            for tensor in operands(observation)
-            for atom in tensor.default.dims[0].size.atoms
-        )
+def _told_of_dim(dim: OpCall, calls: Sequence[OpCall], varying: Varying) -> OpCall:
+    """With the bmm calls whose batch it lets vary, and with the examples that it cannot vary from."""
+    exports = [one for one in varying.dims if one.made_by == id(dim.node)]
+    varied = {(one.owner, one.dim) for one in exports}
+    users = [call for call in calls if call.operation == "bmm" and _takes(call, varied)]
+    recorded = [
+        call.seen.recorded.batch
+        for call in users
+        if call.seen.recorded is not None and _takes(call, varied, whole=True)
+    ]
+    examples = {(one.sample, one.line) for one in exports if one.sample in (0, 1)}
+    return replace(
+        dim,
+        batches=tuple(Reason("its batch goes into a bmm here", line=call.span.line) for call in users),
+        largest=max((batch[1] for batch in recorded if batch is not None), default=None),
+        fixing=tuple(
+            Reason(f"the example input has size {size} there: export takes that for a constant", line=line)
+            for size, line in sorted(examples)
+        ),
     )
+
+
+def _takes(bmm: OpCall, varied: Set[tuple[str | None, int | None]], whole: bool = False) -> bool:
+    """Is one of these dims in the batch of some operand; with `whole` that very size, whichever way it is reached?"""
+
+    def is_met(observation: Observation) -> bool:
+        firsts = [tensor.default.dims[0].size for tensor in operands(observation)]
+        found = [(size, atom) for size in firsts for atom in size.atoms if (atom.owner, atom.dim) in varied]
+        return any(not whole or size == Size.of(atom) for size, atom in found)
+
+    return (all if whole else any)(map(is_met, bmm.observations))

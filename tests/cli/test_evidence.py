@@ -343,6 +343,32 @@ def test_a_recorded_batch_beyond_the_grid_goes_in_parts(project: Path) -> None:
         assert len(sites("net.py", evidence_of(project, call))) == count
 
 
+@pytest.mark.parametrize(
+    ("batch", "largest", "action"),
+    [
+        ("a", 4_096, "rewrite"),
+        ("a", 65_535, "rewrite"),
+        ("a", 65_536, "report"),
+        ("torch.cat([a, a])", 65_536, "rewrite"),
+    ],
+)
+def test_a_recorded_batch_is_not_refused_by_the_bound_of_a_dim(
+    project: Path, batch: str, largest: int, action: str
+) -> None:
+    call = f"torch.bmm({batch}, b)"
+    text = (
+        "from torch import nn\nfrom torch.export import Dim, export\n\n\n"
+        f"class Net(nn.Module):\n    def forward(self, a, b):\n        return {call}\n\n\n"
+        'n = Dim("n")\nexport(Net(), (1, 2), dynamic_shapes={"a": {0: n}, "b": None})\n'
+    )
+    path = put(project, text)
+    seen = recorded(path, call, operation="bmm", batch=[1, largest])
+    (site,) = (s for s in sites("net.py", evidence_of(project, seen)).values() if s["transform"] == "bound-dim")
+    assert site["action"] == action
+    told = [reason["text"] for reason in site["reasons"]]
+    assert (f"recorded: a batch of at most {largest:,}" in told) is (batch == "a")
+
+
 def test_a_broken_evidence_file_is_named_and_the_rest_goes_on(project: Path) -> None:
     path = put(project, "def f(x):\n    return x.t().view(-1)\n")
     (project / "seen.jsonl").write_text("not json\n")

@@ -240,3 +240,31 @@ def test_rules_lists_and_explains() -> None:
     explained = CliRunner().invoke(app, ["rules", "view-to-reshape"]).stdout
     assert "Left alone:" in explained
     assert "+     return x.transpose(1, 2).reshape(b, t, h * d)" in explained
+
+
+@pytest.mark.parametrize(
+    ("text", "rewritten"),
+    [
+        ("", 1),
+        ('[project]\ndependencies = ["torch>=2.4"]\n', 1),
+        ('[project]\ndependencies = ["torch>=2.13"]\n', 0),
+        ('[project.optional-dependencies]\ngpu = ["torch>=2.13"]\n', 0),
+        ('[tool.torch-codemod]\ntorch = "2.13"\n', 0),
+        ('[project]\ndependencies = ["torch>=2.13"]\n[tool.torch-codemod]\ntorch = "2.4"\n', 1),
+        ("[project]\ndependencies = 3\n", 1),
+        ("broken = [", 1),
+    ],
+)
+def test_the_torch_that_a_project_asks_for_decides_on_bmm(project: Path, text: str, rewritten: int) -> None:
+    (project / "pairs.py").write_text("import torch\n\n\ndef f(x, y):\n    return x.flatten(0, 1).bmm(y)\n")
+    (project / "pyproject.toml").write_text(text)
+    result = invoke("run", "--select", "chunk-bmm", "--format", "json", "pairs.py")
+    actions = [site["action"] for site in json.loads(result.stdout)["sites"]]
+    assert actions == ["rewrite" if rewritten else "keep"]
+
+
+def test_a_torch_that_is_no_version_is_a_usage_error(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.torch-codemod]\ntorch = ">=2.13"\n')
+    result = invoke("run", ".")
+    assert result.exit_code == 2
+    assert "torch must be the lowest version to run on" in result.stderr

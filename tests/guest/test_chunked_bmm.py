@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib import resources
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -200,8 +202,13 @@ def test_no_temporary_is_as_large_as_the_result(monkeypatch: pytest.MonkeyPatch)
     assert sizes == [3, 3, 1]
 
 
+def _integers(batch: int, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
+    """Small whole numbers: their products are exact in any order of summing."""
+    return torch.randint(-4, 5, (batch, 2, 3)).to(dtype), torch.randint(-4, 5, (batch, 3, 4)).to(dtype)
+
+
 def _graphs(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> list[torch.fx.GraphModule]:
-    """The graphs compiled for six batch sizes."""
+    """The graphs compiled for eight batch sizes."""
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
@@ -210,9 +217,9 @@ def _graphs(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> l
 
     torch._dynamo.reset()
     compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=True)
-    for batch in (1, 2, 3, 7, 11, 20):
-        a, b = _pair(batch)
-        torch.testing.assert_close(compiled(a, b), torch.bmm(a, b))
+    for batch in (1, 2, 3, 4, 7, 11, 20, 0):
+        a, b = _integers(batch)
+        assert torch.equal(compiled(a, b), torch.bmm(a, b))
     torch._dynamo.reset()
     return graphs
 
@@ -235,3 +242,172 @@ def test_under_export_it_is_one_bmm(strict: bool) -> None:
     assert sum("bmm" in str(node.target) for node in program.graph.nodes) == 1
     a, b = _pair(40)
     torch.testing.assert_close(program.module()(a, b), torch.bmm(a, b))
+
+
+class _Bounded(torch.nn.Module):
+    """Chunks within the program, whose result meets the batch of another tensor."""
+
+    def __init__(self, chunk: int, max_batch: int) -> None:
+        super().__init__()
+        self.limits = {"chunk": chunk, "max_batch": max_batch}
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return chunked_bmm(a, b, **self.limits) + a[:, :, :1]
+
+
+_DIMS: dict[str, Callable[[], object]] = {
+    "named": lambda: torch.export.Dim("batch"),
+    "bounded": lambda: torch.export.Dim("batch", min=0, max=70_000),
+    "DYNAMIC": lambda: torch.export.Dim.DYNAMIC,
+    "AUTO": lambda: torch.export.Dim.AUTO,
+}
+_BATCHES = (0, 1, 2, 63, 64, 65, 100, 5_000, 70_000)
+
+
+def _export(
+    model: torch.nn.Module, dim: object, sample: int, strict: bool = False, dtype: torch.dtype = torch.float32
+) -> torch.export.ExportedProgram:
+    shapes = {"a": {0: dim}, "b": {0: dim}}
+    return torch.export.export(model, _integers(sample, dtype), dynamic_shapes=shapes, strict=strict)
+
+
+def _count(module: torch.nn.Module) -> int:
+    """The bmm in its graph and in the branches."""
+    graphs = (part for part in module.modules() if isinstance(part, torch.fx.GraphModule))
+    return sum(node.target is torch.ops.aten.bmm.default for graph in graphs for node in graph.graph.nodes)
+
+
+@pytest.mark.parametrize("sample", [7, 100])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", _DIMS)
+def test_an_exported_program_is_chunked_and_exact(kind: str, strict: bool, sample: int) -> None:
+    model = _Bounded(64, 192)
+    program = _export(model, _DIMS[kind](), sample, strict)
+    assert _count(program.graph_module) == 1 + 3
+    module = program.module()
+    for batch in (0, 1, 2, 63, 64, 65, 100, 192):
+        a, b = _integers(batch)
+        assert torch.equal(module(a, b), torch.bmm(a, b) + a[:, :, :1]), batch
+
+
+@pytest.mark.parametrize("kind", _DIMS)
+def test_an_exported_program_refuses_what_its_chunks_do_not_hold(kind: str) -> None:
+    module = _export(_Bounded(3, 11), _DIMS[kind](), 7).module()
+    a, b = _integers(12)
+    assert torch.equal(module(a, b), torch.bmm(a, b) + a[:, :, :1])
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        module(*_integers(13))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_chunks_of_a_large_batch_are_exact(dtype: torch.dtype) -> None:
+    module = _export(_Bounded(10_000, 70_000), torch.export.Dim.DYNAMIC, 7, dtype=dtype).module()
+    for batch in _BATCHES:
+        a, b = _integers(batch, dtype)
+        assert torch.equal(module(a, b), torch.bmm(a, b) + a[:, :, :1]), batch
+
+
+@pytest.mark.parametrize(("chunk", "max_batch", "count"), [(3, 7, 3), (7, 7, 1), (3, 3, 1)])
+def test_a_batch_that_the_program_fixes(chunk: int, max_batch: int, count: int) -> None:
+    program = torch.export.export(_Bounded(chunk, max_batch), _integers(7))
+    assert _count(program.graph_module) == count
+    a, b = _integers(7)
+    assert torch.equal(program.module()(a, b), torch.bmm(a, b) + a[:, :, :1])
+
+
+def test_sizes_that_the_program_fixes_choose_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "ELEMENTS", 24)
+    program = _export(_Bounded(8, 8), torch.export.Dim.DYNAMIC, 7)
+    assert _count(program.graph_module) == 1 + 4  # two matrices of 3 x 4 at a time
+
+
+def test_with_max_batch_there_are_as_many_graphs_as_of_bmm() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return chunked_bmm(x, y, chunk=3, max_batch=20)
+
+    graphs = _graphs(function)
+    assert len(graphs) == len(_graphs(lambda x, y: torch.bmm(x, y)))
+    assert max(len(list(graph.modules())) for graph in graphs) > 1, "none has branches"
+
+
+def test_gradients_of_a_compiled_program() -> None:
+    torch._dynamo.reset()
+    model = _Bounded(3, 9)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=True)
+    for batch in (7, 1, 3, 0, 9):
+        given = [tensor.requires_grad_() for tensor in _integers(batch)]
+        grad = torch.randint(-3, 4, (batch, 2, 4)).float()
+        result = torch.autograd.grad(compiled(*given), given, grad)
+        assert all(map(torch.equal, result, torch.autograd.grad(model(*given), given, grad)))
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_autocast_in_an_exported_program(strict: bool) -> None:
+    class Cast(_Bounded):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return chunked_bmm(a, b, **self.limits)
+
+    model = Cast(3, 20)
+    module = _export(model, torch.export.Dim.DYNAMIC, 7, strict).module()
+    for batch in (0, 2, 7, 20):
+        result, expected = module(*_integers(batch)), model(*_integers(batch))
+        assert result.dtype is torch.bfloat16
+        assert result.shape == expected.shape
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own import under vmap
+def test_functional_transforms_in_a_compiled_program() -> None:
+    torch._dynamo.reset()
+    a, b = _integers(7)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return chunked_bmm(x, b, chunk=3, max_batch=20)
+
+    def tangents(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.func.jvp(function, (x,), (x + 1,))  # type: ignore[no-any-return]
+
+    def stacked(x: torch.Tensor) -> torch.Tensor:
+        return torch.vmap(function, in_dims=1)(x)
+
+    for transform, operand in ((tangents, a), (stacked, torch.stack([a, 2 * a], 1))):
+        compiled = torch.compile(transform, backend="aot_eager", fullgraph=True, dynamic=True)
+        torch.testing.assert_close(compiled(operand), transform(operand), rtol=0, atol=0)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize(("left", "right"), [((7, 2, 3), (8, 3, 4)), ((7, 2, 3), (7, 4, 4)), ((7, 2), (7, 2, 3))])
+def test_a_tracer_meets_the_errors_of_bmm(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    class Plain(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return torch.bmm(a, b)
+
+    given = torch.zeros(left), torch.zeros(right)
+    with pytest.raises(RuntimeError) as expected:
+        torch.export.export(Plain(), given, strict=False)
+    with pytest.raises(RuntimeError) as raised:
+        torch.export.export(_Bounded(3, 20), given, strict=False)
+    assert str(raised.value) == str(expected.value)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="AOTInductor compiles C++")
+@pytest.mark.filterwarnings("ignore")  # of the compiler and of the package's loader
+def test_a_package_runs_the_chunks_that_a_batch_needs(tmp_path: Path) -> None:
+    model = _Bounded(10_000, 70_000)
+    program = _export(model, torch.export.Dim("batch"), 7)
+    package = torch._inductor.aoti_compile_and_package(
+        program,
+        package_path=str(tmp_path / "pairs.pt2"),
+        inductor_configs={"cpp.enable_kernel_profile": True},  # its kernels are not seen by the profiler otherwise
+    )
+    loaded = torch._inductor.aoti_load_package(package)
+    for batch in (*_BATCHES, 10_000, 10_001):
+        a, b = _integers(batch)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            result = loaded(a, b)
+        assert torch.equal(result, model(a, b)), batch
+        launches = sum(event.name == "aoti_torch_cpu_bmm_out" for event in profile.events())
+        assert launches == (1 if batch <= 10_000 else 7), batch
+    with pytest.raises(RuntimeError):
+        loaded(*_integers(70_001))

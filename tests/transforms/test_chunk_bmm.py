@@ -151,3 +151,32 @@ def test_the_settings_name_a_function(declared: str) -> None:
     program = HEADER + "class Net:\n    def f(self, a, b):\n        return torch.bmm(a, b)\n"
     (finding,) = findings(program, NAME, Settings(dynamic_batch=(declared,)))
     assert finding.action is Action.REWRITE
+
+
+FREE = Settings(torch="2.13")
+FRAMES = "def f(x, y):\n    b, t, n, m = x.shape\n    return torch.bmm(x.view(b * t, n, m), y)\n"
+
+
+def test_code_for_a_torch_that_launches_any_batch_is_left_alone() -> None:
+    (finding,) = findings(HEADER + FRAMES, NAME, FREE)
+    assert (finding.action, finding.verdict.value) == (Action.KEEP, "unknown")
+    assert finding.reasons[-1].text == "kernels of torch 2.13, the lowest that this code is for, launch any batch"
+
+
+@pytest.mark.parametrize(
+    ("program", "settings"),
+    [
+        (FRAMES, Settings(torch="2.12.1")),
+        ("def f(x, y):\n    return torch.bmm(x.flatten(0, 1).unsqueeze(-1), y.flatten(0, 1).unsqueeze(1))\n", FREE),
+        ("def f(x, y):\n    return torch.bmm(x, y)\n", Settings(torch="2.13", dynamic_batch=("f",))),
+        (
+            "def f(a, b):\n    return torch.bmm(a, b)\n\n"
+            "def main():\n    a = torch.empty(70000, 200, 200, device='meta')\n    f(a, a)\n",
+            FREE,
+        ),
+    ],
+    ids=["an older torch too", "outer products", "named by the settings", "too many elements"],
+)
+def test_what_a_newer_torch_does_not_mend(program: str, settings: Settings) -> None:
+    (finding,) = findings(HEADER + program, NAME, settings)
+    assert finding.action is Action.REWRITE
