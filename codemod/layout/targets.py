@@ -206,11 +206,9 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
 
 
 def _renamed(value: Value, i: int) -> Value:
-    return (
-        Unknown(value.why, value.line, f"{value.name}#{i}" if value.name else "")
-        if isinstance(value, Unknown)
-        else value
-    )
+    if not isinstance(value, Unknown):
+        return value
+    return replace(value, name=f"{value.name}#{i}" if value.name else "", number=None)
 
 
 def _smaller(item: Value, part_of: tuple[Size, int]) -> Value:

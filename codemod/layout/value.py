@@ -291,9 +291,8 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
-        lists = [value for value in found if isinstance(value, Several | Repeated)]
-        if len(lists) == len(found):
-            return Repeated(choose((item, frozenset()) for value in lists for item in parts(value)))
+        if all(isinstance(value, Several | Repeated) for value in found):
+            return _any_list(list(found))
         return forgotten(Choice(tuple(found.items())), f"one of {len(found)} values, by the path taken")
     return Choice(tuple(found.items()))
 
@@ -312,6 +311,15 @@ def _fewer(
     for tensors in groups.values():
         kept[_any_of(tensors)] = frozenset.intersection(*(found[tensor] for tensor in tensors))
     return kept
+
+
+def _any_list(lists: Sequence[Value]) -> Value:
+    """Element by element where all are of one length."""
+    lengths = {len(value.items) if isinstance(value, Several) else None for value in lists}
+    if len(lengths) == 1 and None not in lengths:
+        columns = zip(*(parts(value) for value in lists), strict=True)
+        return Several(tuple(choose((item, frozenset()) for item in column) for column in columns))
+    return Repeated(choose((item, frozenset()) for value in lists for item in parts(value)))
 
 
 def _any_of(tensors: Sequence[Tensor]) -> Tensor:

@@ -858,6 +858,30 @@ def f(x, cond, n):
 }
 
 WRITES = {
+    "one of many tuples": """
+def pair(x, kind):
+    if kind == 0:
+        return x, torch.zeros(1)
+    if kind == 1:
+        return x + 1, torch.zeros(2)
+    if kind == 2:
+        return x + 2, torch.zeros(3)
+    if kind == 3:
+        return x + 3, torch.zeros(4)
+    if kind == 4:
+        return x + 4, torch.zeros(5)
+    return x, x.t().view(-1)  # written-through
+def f(x, kind):
+    a, b = pair(x, kind)
+    b[0] = 1
+    return a
+def g(x, kind):
+    found = []
+    for k in kind:
+        found += [x.t().view(-1), pair(x, k)]  # written-through
+    a, b = found
+    a[0] = 1
+""",
     "held by what is forgotten": """
 def f(x, blocks):
     kept = ()
