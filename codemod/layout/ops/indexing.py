@@ -147,9 +147,18 @@ def _advanced(input: Layout, items: Sequence[Item]) -> tuple[Layout, Alias] | No
     return anonymous(), Alias.NEVER
 
 
-@op(".gather", "torch.gather", ".take_along_dim", "torch.take_along_dim", examples=("x.gather(1, ids3)",))
+@op(".gather", "torch.gather", examples=("x.gather(1, ids3)",))
 def gather(input: Layout, dim: Index, index: Layout) -> Layout:
     return restrided(index)
+
+
+@op(
+    ".take_along_dim",
+    "torch.take_along_dim",
+    examples=("x.take_along_dim(x.argsort(-1), -1)", "torch.take_along_dim(x, x.argsort(0), dim=0)"),
+)
+def take_along_dim(input: Layout, indices: Layout, dim: Value | None = None) -> Layout:
+    return anonymous()
 
 
 @op(".index_select", "torch.index_select", examples=("x.index_select(1, ids)",))

@@ -54,7 +54,7 @@ def appended(input: Layout, size: Size) -> Layout:
     return sized([*input.dims, size])
 
 
-@op("torch.nn.functional.embedding", "torch.embedding", examples=("F.embedding(ids, torch.ones(9, 4))",))
+@op("torch.nn.functional.embedding", examples=("F.embedding(ids, torch.ones(9, 4))",))
 def embedding(input: Layout, weight: Layout) -> Layout:
     return appended(input, weight.of_rank(2).sizes[-1])
 

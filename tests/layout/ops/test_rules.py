@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from typing import Any
 
 import numpy
@@ -139,3 +140,29 @@ def _optional() -> dict[str, Any]:
     except ImportError:
         return {}
     return {"einops": einops}
+
+
+@pytest.mark.parametrize("name", [name for name in rules() if re.fullmatch(r"(torch)?\.\w+", name)])
+def test_a_rule_takes_its_arguments_where_torch_does(name: str) -> None:
+    """One rule serves several ops: `x.gather(dim, index)` and `x.take_along_dim(indices, dim)` need two."""
+    asked = [p.name for p in rules()[name].parameters if p.kind != "World" and not p.is_keyword_only and not p.is_rest]
+    taken = _SCHEMAS.get(name.rpartition(".")[2], [])
+    assert not taken or any(_agree(asked, names) for names in taken), taken
+
+
+def _agree(asked: list[str], taken: list[str]) -> bool:
+    return all(taken.index(name) == i for i, name in enumerate(asked) if name in taken)
+
+
+def _schemas() -> dict[str, list[list[str]]]:
+    """Names of the arguments of every overload of every aten op, by its name."""
+    found: dict[str, list[list[str]]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        namespace, _, name = schema.name.partition("::")
+        if namespace == "aten":
+            names = ["input" if argument.name == "self" else argument.name for argument in schema.arguments]
+            found.setdefault(name, []).append(names)
+    return found
+
+
+_SCHEMAS = _schemas()
