@@ -438,12 +438,12 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
             and name != "torch.nn.Parameter"
         ):
             return Module(name, tuple(positional), tuple(keywords.items()))
-        written = [*positional, *(keywords[k] for k in ("input",) if k in keywords)][:1]
-        if written and writes_input(name, positional, keywords):
-            return _write_input(written[0], node, frame)
+        first = positional[0] if positional else keywords.get("input")
+        if first is not None and writes_input(name, positional, keywords):
+            return _write_input(first, node, frame)
         value = lift(rule, positional, keywords, frame.place(node))
-        if rule.alias is not Alias.NEVER and isinstance(value, Tensor) and written and isinstance(written[0], Foreign):
-            value = with_views(value, written[0].views)  # `torch.from_numpy(x.view(-1).numpy())`
+        if rule.alias is not Alias.NEVER and isinstance(value, Tensor) and isinstance(first, Foreign):
+            value = with_views(value, first.views)  # `torch.from_numpy(x.view(-1).numpy())`
         return _as_array(value) if name.startswith("numpy.") else value
     if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
         if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):

@@ -31,7 +31,6 @@ class Unknown:
     """Call ids of the sites with whose results it may share storage."""
     holds: frozenset[int] = frozenset()
     """As `views`, of what it may hold: a write to a list is none to its elements."""
-
     given: str = ""
     """How a reason tells that a caller chooses its strides: it is a field of an argument, or what an argument returns
     where it is called."""
@@ -287,7 +286,7 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     if len(found) > OPTIONS_AT_MOST:
         found = _fewer(found, lambda tensor: tensor.default.is_contiguous)
     if len(found) > OPTIONS_AT_MOST:
-        found = _fewer(found, lambda tensor: True)
+        found = _fewer(found, lambda _: True)
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
+from codemod.layout.attributes import FLUENT
 from codemod.layout.layout import Layout, World, contiguous, unknown
 from codemod.layout.ops.modules import linear, lstm, multihead_attention, transformer_layer
 from codemod.layout.size import UNKNOWN, Size
@@ -68,3 +70,10 @@ def test_a_norm_at_the_end_makes_a_transformer_layer_contiguous() -> None:
     assert isinstance(found, Layout) and found.is_contiguous
     found = transformer_layer(permuted, norm_first=True)
     assert isinstance(found, Layout) and not found.is_contiguous
+
+
+@pytest.mark.parametrize("name", sorted(FLUENT - {"cuda", "xpu"}))  # those need the device
+def test_a_module_that_is_moved_is_the_same_module(name: str) -> None:
+    module = torch.nn.Linear(3, 4)
+    arguments = [torch.float64] if name in ("to", "type") else []
+    assert getattr(module, name)(*arguments) is module
