@@ -449,6 +449,11 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "an operand that repeats a dim leaves its place to the next": """
+def f(n, m):
+    rows = torch.zeros(m).expand(n, m)
+    return (rows + torch.zeros(m, n).t()).view(-1)  # unknown
+""",
     "the sizes that a tensor of this rank has": """
 def f(x):
     y = x[:, 1:]

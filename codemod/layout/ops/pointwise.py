@@ -123,10 +123,10 @@ def _merges(left: Dim, right: Dim) -> bool:
 
 
 def _leader(tensors: Sequence[Layout], shape: Layout) -> Layout | None:
-    """The first operand, where it has the full shape and so decides the order alone."""
+    """The first operand, where it has the full shape, repeats no dim, and so decides the order alone."""
     first = tensors[0]
     if first.sizes == shape.sizes:
-        return first
+        return first if len(tensors) == 1 or all(dim.stride != ZERO for dim in first.core) else None
     if len([dim for dim in first.dims if dim.size != ONE]) <= 1 and len(tensors) > 1:
         return _leader(tensors[1:], shape)
     return None
