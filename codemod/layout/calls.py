@@ -22,6 +22,7 @@ from codemod.layout.value import (
     DICT,
     Choice,
     Class,
+    Condition,
     Constant,
     Foreign,
     Function,
@@ -70,9 +71,18 @@ def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
         return _of_one(callee, node, arguments, frame)
     outer, alternatives = frame.when, []
     for option, frame.when in callee.options:
-        alternatives.append((_of_one(option, node, arguments, frame), frame.when))
+        alternatives.append((_of_one(option, node, _left(arguments, frame.when), frame), frame.when))
     frame.when = outer
     return choose(alternatives)
+
+
+def _left(arguments: Arguments, when: frozenset[Condition]) -> Arguments:
+    """The arguments where the callee is the one that it is under these tests."""
+    positional, keywords, is_open = arguments
+    if not when or not any(isinstance(value, Choice) for value in (*positional, *keywords.values())):
+        return arguments
+    left = State(facts=when)
+    return [left.possible(v) for v in positional], {name: left.possible(v) for name, v in keywords.items()}, is_open
 
 
 def _keeps_sizes(out: Value) -> bool:
@@ -225,6 +235,8 @@ def _apply(item: Value, value: Value, node: ast.expr, frame: Frame) -> Value:
             return _call_module(item, [value], {}, node, frame)
         case Instance() if isinstance(node, ast.Call):
             return _call_instance(item, node, ([value], {}, False), frame)
+        case Choice():
+            return each(item, lambda option: _apply(option, value, node, frame))
         case _:
             return frame.unfollowed(node, "what a part of a Sequential returns")
 

@@ -34,6 +34,7 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
+    each,
     options,
 )
 
@@ -159,9 +160,9 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     value = lift(
         rules()[_OPERATORS[operator]], [left, right], {}, frame.place(node, _SYMBOLS.get(operator, "an operator"))
     )
-    if number is not None and isinstance(value, Tensor):
-        return Tensor(value.default, value.any, value.history, value.views, value.storages, number)
-    return value
+    if number is None:
+        return value
+    return each(value, lambda option: replace(option, number=number) if isinstance(option, Tensor) else option)
 
 
 def _computed(result: Unknown, *operands: Value) -> Unknown:

@@ -17,7 +17,7 @@ from codemod.layout.program import TRIES, FunctionNode, Program, Routine, dotted
 from codemod.layout.project import Project
 from codemod.layout.relevance import Body, Slice
 from codemod.layout.state import State, Tests, join
-from codemod.layout.targets import assign, forget, forget_holders
+from codemod.layout.targets import assign, forget, forget_holders, show_rank
 from codemod.layout.value import (
     Choice,
     Class,
@@ -459,7 +459,8 @@ class FileInterpreter:
         found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
         if not isinstance(found, Choice):
             return found
-        return choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
+        settled = choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
+        return replace(settled, name=found.name) if isinstance(settled, Choice) else settled
 
     def _constructor_arguments(
         self, init: ast.FunctionDef | ast.AsyncFunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
@@ -518,6 +519,8 @@ class FileInterpreter:
             case ast.Assign():
                 value = evaluate(node.value, frame)
                 for target in node.targets:
+                    if isinstance(value, Choice):
+                        show_rank(target, node.value, frame)
                     assign(target, value, frame)
             case ast.AnnAssign():
                 if node.value is not None:

@@ -36,6 +36,8 @@ class Pack:
     origins: tuple[Origin, ...] = ()
     is_free: bool = False
     """They are an argument's: the caller chooses their sizes."""
+    least: int = 0
+    """So many dims at least."""
 
     @lazy
     def atom(self) -> Atom:
@@ -66,6 +68,11 @@ class Layout:
     def rank(self) -> int | None:
         """None where dims are packed."""
         return None if self.pack_at is not None else len(self.dims)
+
+    @lazy
+    def least_rank(self) -> int:
+        """The rank, or what is known of it: so many dims at least."""
+        return sum(dim.pack.least if dim.pack else 1 for dim in self.dims)
 
     @lazy
     def pack_at(self) -> int | None:
@@ -139,14 +146,15 @@ class Layout:
         """The same layout with at least `front` dims before and `back` dims after the pack, where that is certain.
 
         A call that names dim 2 shows that there are three dims, but not that dim 2 is none of those behind the pack:
-        a pack with dims on its other side stays as it is.
+        a pack with dims on its other side stays as it is, unless it has so many at least.
         """
         at = self.pack_at
         if at is None:
             return self
         behind = len(self.dims) - at - 1
         if (front > at and (behind or back)) or (back > behind and (at or front)):
-            return self
+            more = max(0, front - at) + max(0, back - behind)
+            return self.opened(front, back) if more <= _pack_of(self.dims[at]).least else self
         return self.opened(front, back)
 
     def opened(self, front: int, back: int) -> Layout:
@@ -261,9 +269,9 @@ def any_of(layouts: Sequence[Layout], owner: str) -> Layout:
     return Layout(tuple(Dim(size, stride_atom(owner, i, origins)) for i, size in enumerate(sizes)))
 
 
-def anonymous() -> Layout:
+def anonymous(least: int = 0) -> Layout:
     """A contiguous tensor of which neither rank nor sizes are known; the name is given by whoever asked."""
-    return Layout((Dim(UNKNOWN, ONE, Pack("", merged=True)),))
+    return Layout((Dim(UNKNOWN, ONE, Pack("", merged=True, least=least)),))
 
 
 def dim_atom(owner: str, index: int, is_free: bool = False) -> Atom:
@@ -276,7 +284,8 @@ def stride_atom(owner: str, index: int, origins: tuple[Origin, ...]) -> Size:
 
 def _unpack(dim: Dim, front: int, back: int) -> list[Dim]:
     pack = _pack_of(dim)
-    rest = Pack(pack.owner, pack.front + front, pack.back + back, pack.merged, pack.origins, pack.is_free)
+    least = max(0, pack.least - front - back)
+    rest = Pack(pack.owner, pack.front + front, pack.back + back, pack.merged, pack.origins, pack.is_free, least)
     indices = [*range(pack.front, rest.front), None, *range(-rest.back, -pack.back)]
     sizes = [Size.of(rest.atom if i is None else dim_atom(pack.owner, i, pack.is_free)) for i in indices]
     if pack.merged:

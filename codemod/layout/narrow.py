@@ -6,10 +6,12 @@ import ast
 from dataclasses import replace
 
 from codemod.layout.frame import Frame
-from codemod.layout.layout import restrided
+from codemod.layout.layout import Layout, restrided
+from codemod.layout.ops.lift import as_size
 from codemod.layout.program import dotted
+from codemod.layout.size import Atom, Size
 from codemod.layout.state import State
-from codemod.layout.value import Tensor, Unknown, Value, choose, options, without_none
+from codemod.layout.value import Number, Shape, Tensor, Unknown, Value, choose, each, options, without_none
 
 
 def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State:
@@ -33,6 +35,13 @@ def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State
         ):
             if isinstance(op, ast.Eq) is is_true:
                 _show_rank(state, left, rank)
+        case ast.Compare(
+            left=left,
+            ops=[ast.Eq() | ast.NotEq() as op],
+            comparators=[ast.Tuple(elts=sizes) | ast.List(elts=sizes)],
+        ):
+            if isinstance(op, ast.Eq) is is_true and not any(isinstance(size, ast.Starred) for size in sizes):
+                _show_sizes(state, left, [as_size(frame.value(size)) for size in sizes])
         case ast.Name() | ast.Attribute() if is_true:
             _change(state, test, without_none)
     return state
@@ -72,6 +81,61 @@ def _show_rank(state: State, node: ast.expr, rank: int) -> None:
             return
     for owner in owners(state.names.get(dotted(receiver))):
         state.ranks[owner] = rank
+
+
+def shaped(node: ast.expr) -> ast.expr | None:
+    """`x` of `x.shape`, `x.size()`, `list(x.shape)` and `tuple(x.size())`."""
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
+            return shaped(inner)
+        case ast.Attribute(value=receiver, attr="shape"):
+            return receiver
+        case ast.Call(func=ast.Attribute(value=receiver, attr="size"), args=[]):
+            return receiver
+        case _:
+            return None
+
+
+def _show_sizes(state: State, node: ast.expr, sizes: list[Size]) -> None:
+    """`x.shape == (b * h, t, c)`; a size of x that a name stands for keeps it."""
+    receiver = shaped(node)
+    if receiver is not None:
+        named = {atom for value in state.names.values() for size in _read_sizes(value) for atom in size.atoms}
+        _change(state, receiver, lambda value: each(value, lambda option: _sized(option, sizes, named)))
+
+
+def _read_sizes(value: Value) -> list[Size]:
+    match value:
+        case Number(size):
+            return [size]
+        case Shape(items):
+            return [item for item in items if isinstance(item, Size)]
+        case _:
+            return []
+
+
+def _sized(value: Value, sizes: list[Size], named: set[Atom]) -> Value:
+    if not isinstance(value, Tensor):
+        return value
+    default = _with_sizes(value.default, sizes, named)
+    return replace(
+        value, default=default, any=default if value.any is value.default else _with_sizes(value.any, sizes, named)
+    )
+
+
+def _with_sizes(layout: Layout, sizes: list[Size], named: set[Atom]) -> Layout:
+    layout = layout.of_rank(len(sizes))
+    if layout.rank != len(sizes):
+        return layout
+    values: dict[Atom, Size] = {}
+    for dim, size in zip(layout.dims, sizes, strict=True):
+        (atom, *others) = dim.size.atoms or (None,)
+        if atom is None or others or dim.size != Size.of(atom) or size.terms is None or atom in named | size.atoms:
+            continue
+        values.setdefault(atom, size)
+    if any(not size.atoms.isdisjoint(values) for size in values.values()):
+        return layout
+    return Layout(tuple(replace(d, size=d.size.at(values), stride=d.stride.at(values)) for d in layout.dims))
 
 
 def owners(value: Value | None) -> list[str]:

@@ -126,6 +126,8 @@ class _Skipped:
             return isinstance(observation.receiver, Tensor | Unknown | Number | Constant)
         if observation.target is None:
             return True
+        if _is_of_a_rank(observation):
+            return bool(self._names)
         origins = observation.any.origins
         if any(origin.kind is OriginKind.OP or (origin.text, origin.line) in self._whys for origin in origins):
             return bool(self._whys)
@@ -220,11 +222,19 @@ def _is_matrix_exp(call: ast.Call) -> bool:
 
 
 def _needs_callers(observations: Iterable[Observation]) -> bool:
-    """Refused as it is, or no view but a bmm, whose batch is made elsewhere."""
+    """Refused as it is, or open for want of a rank, or no view but a bmm, whose batch is made elsewhere."""
     return any(
-        o.default.legality is Legality.REFUSED if o.default is not None else isinstance(o.receiver, Tensor | Unknown)
+        o.default.legality is Legality.REFUSED or _is_of_a_rank(o)
+        if o.default is not None
+        else isinstance(o.receiver, Tensor | Unknown)
         for o in observations
     )
+
+
+def _is_of_a_rank(observation: Observation) -> bool:
+    """Open, and the receiver may have more dims than those that are known of?"""
+    default = observation.default
+    return default is not None and default.is_target_open and default.layout.rank is None
 
 
 def _is_of_arguments(observations: Iterable[Observation], routine: Routine) -> bool:

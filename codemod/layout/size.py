@@ -274,6 +274,15 @@ def is_less(left: Size, right: Size) -> Answer:
     return Answer.YES if sign > 0 else Answer.NO if sign < 0 else Answer.MAYBE
 
 
+def is_at_most(left: Size, right: Size) -> bool:
+    """Is `left <= right` for all sizes, of which none is 0?"""
+    difference = right - left
+    if difference.terms is None or difference.has_stride:
+        return False
+    shifted = difference.at({atom: Size.of(atom) + ONE for atom in difference.atoms})
+    return all(coefficient > 0 for _, coefficient in shifted.terms or ())
+
+
 def _sign(size: Size, least_pack: int = 2) -> int:
     """+1 or -1 where the polynomial keeps that sign for all sizes above 1; 0 where that is not shown.
 

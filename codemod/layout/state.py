@@ -64,7 +64,8 @@ class State:
         kept = [
             (v, when) for v, when in value.options if not any((text, not held) in self.facts for text, held in when)
         ]
-        return choose((v, when - self.facts) for v, when in kept) if kept else value
+        found = choose((v, when - self.facts) for v, when in kept) if kept else value
+        return replace(found, name=value.name) if value.name and isinstance(found, Choice) else found
 
     def condition(
         self, test: ast.expr, is_true: bool, texts: Tests, is_changing: Callable[[str], bool], once: str

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from codemod.layout.frame import Frame
 from codemod.layout.layout import Dim, Layout, Pack
+from codemod.layout.narrow import shaped
 from codemod.layout.program import dotted
 from codemod.layout.size import Atom, Size
 from codemod.layout.subscripts import element
@@ -27,6 +28,7 @@ from codemod.layout.value import (
     Tensor,
     Unknown,
     Value,
+    bound,
     choose,
     forgotten,
     options,
@@ -40,7 +42,7 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
     """Bind a target of an assignment, a loop or a `with`."""
     match target:
         case ast.Name(id=name):
-            frame.bind(name, value)
+            frame.bind(name, bound(value, frame.place(target).key) if isinstance(value, Choice) else value)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(targets, value, target, frame)
         case ast.Starred(value=inner):
@@ -100,7 +102,8 @@ def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None
     name = dotted(target)
     _forget_same(name, base, frame, target.lineno)
     if name:
-        frame.state.bind(name, replace(value, label=name) if isinstance(value, Instance | Module) else value)
+        named = replace(value, label=name) if isinstance(value, Instance | Module) else value
+        frame.state.bind(name, bound(named, frame.place(target).key))
     if isinstance(base, Instance | Module):
         for option, _ in options(value):
             if isinstance(option, Tensor) and any("." in storage.partition(":")[0] for storage in option.storages):
@@ -147,7 +150,12 @@ def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
 def _unpack(targets: list[ast.expr], value: Value, node: ast.expr, frame: Frame) -> None:
     stars = [i for i, target in enumerate(targets) if isinstance(target, ast.Starred)]
     if isinstance(value, Choice):
-        columns = [_items(option, len(targets), stars, node, frame) for option, _ in value.options]
+        columns = [
+            [Number(size) for size in _sizes(option, len(targets))]
+            if isinstance(option, Shape) and not stars
+            else _items(option, len(targets), stars, node, frame)
+            for option, _ in value.options
+        ]
         whens = [when for _, when in value.options]
         items = [choose(zip(column, whens, strict=True)) for column in zip(*columns, strict=True)]
     elif isinstance(value, Shape) and not stars:
@@ -158,19 +166,39 @@ def _unpack(targets: list[ast.expr], value: Value, node: ast.expr, frame: Frame)
         assign(target.value if isinstance(target, ast.Starred) else target, item, frame)
 
 
+def show_rank(target: ast.expr, node: ast.expr, frame: Frame) -> None:
+    """`b, t, c = x.shape` where x is one of several: each of them has three dims where it is the one."""
+    if not isinstance(target, ast.Tuple) or any(isinstance(part, ast.Starred) for part in target.elts):
+        return
+    receiver = shaped(node)
+    value = frame.state.names.get(dotted(receiver)) if receiver is not None else None
+    if isinstance(value, Choice) and receiver is not None:
+        ranked = ((_of_rank(option, len(target.elts)), when) for option, when in value.options)
+        frame.state.names[dotted(receiver)] = choose(ranked)
+
+
+def _of_rank(value: Value, rank: int) -> Value:
+    if not isinstance(value, Tensor) or value.default.rank is not None:
+        return value
+    return replace(value, default=value.default.of_rank(rank), any=value.any.of_rank(rank))
+
+
 def _unpack_shape(shape: Shape, count: int, frame: Frame) -> list[Size]:
     """`b, t, c = x.shape` also shows that x has three dims."""
-    at = next((i for i, item in enumerate(shape.items) if isinstance(item, Pack)), None)
-    if at is None:
-        found = [item for item in shape.items if isinstance(item, Size)]
-        return found if len(found) == count else [Size(None)] * count
-    pack = shape.items[at]
-    assert isinstance(pack, Pack)
+    pack = next((item for item in shape.items if isinstance(item, Pack)), None)
     hidden = count - len(shape.items) + 1
-    if hidden < 0:
-        return [Size(None)] * count
-    if pack.owner:
+    if pack is not None and pack.owner and hidden >= 0:
         frame.state.ranks[pack.owner] = hidden + pack.front + pack.back
+    return _sizes(shape, count)
+
+
+def _sizes(shape: Shape, count: int) -> list[Size]:
+    """Of a tensor with that many dims."""
+    known = [item for item in shape.items if isinstance(item, Size)]
+    if len(known) == len(shape.items):
+        return known if len(known) == count else [Size(None)] * count
+    if count < len(known):
+        return [Size(None)] * count
     dims = [
         Dim(item, Size(None)) if isinstance(item, Size) else Dim(Size.of(item.atom), Size(None), item)
         for item in shape.items

@@ -228,6 +228,8 @@ class Choice:
     """One of several values, by the path taken; `when` are the tests that must hold for each."""
 
     options: tuple[tuple[Value, frozenset[Condition]], ...]
+    name: str = ""
+    """Where it was bound, if it may be a number: two of one name are the same number."""
 
 
 Condition = tuple[str, bool]
@@ -271,7 +273,7 @@ def each(value: Value, change: Callable[[Value], Value]) -> Value:
 def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
     """One value for all alternatives; equal ones are told once, under what they have in common."""
     given = list(alternatives)
-    if len(given) == 1 and not isinstance(given[0][0], Choice):
+    if len(given) == 1 and not (isinstance(given[0][0], Choice) and given[0][1]):
         return given[0][0]
     found: dict[Value, frozenset[Condition]] = {}
     for value, when in given:
@@ -283,10 +285,11 @@ def choose(alternatives: Iterable[tuple[Value, frozenset[Condition]]]) -> Value:
             found[option] = found[option] & conditions if option in found else conditions
     if len(found) == 1:
         return next(iter(found))
-    if len(found) > OPTIONS_AT_MOST:
-        found = _fewer(found, lambda tensor: tensor.default.is_contiguous)
-    if len(found) > OPTIONS_AT_MOST:
-        found = _fewer(found, lambda _: True)
+    for is_merged in MERGED:
+        if len(found) > OPTIONS_AT_MOST:
+            found = _fewer(found, is_merged)
+        if len(found) > OPTIONS_AT_MOST:
+            found = _fewer_unknown(found)
     if len(found) == 1:
         return next(iter(found))
     if len(found) > OPTIONS_AT_MOST:
@@ -310,6 +313,31 @@ def _fewer(
     for tensors in groups.values():
         kept[_any_of(tensors)] = frozenset.intersection(*(found[tensor] for tensor in tensors))
     return kept
+
+
+def _fewer_unknown(found: Namespace[Value, frozenset[Condition]]) -> dict[Value, frozenset[Condition]]:
+    """The alternatives, where those that are not followed are told as one."""
+    unknown = [value for value in found if isinstance(value, Unknown)]
+    kept: dict[Value, frozenset[Condition]] = {v: when for v, when in found.items() if not isinstance(v, Unknown)}
+    if unknown:
+        one = next((value for value in unknown if not value.given), unknown[0])
+        views = frozenset().union(*(value.views for value in unknown))
+        holds = frozenset().union(*(value.holds for value in unknown))
+        told = replace(one, name="", number=None, views=views, holds=holds)
+        kept[told] = frozenset.intersection(*(found[value] for value in unknown))
+    return kept
+
+
+MERGED: tuple[Callable[[Tensor], bool], ...] = (lambda tensor: tensor.default.is_contiguous, lambda _: True)
+"""Which tensors are told as one where there are too many alternatives, the first way being tried first."""
+
+
+def fewer(value: Value, is_merged: Callable[[Tensor], bool]) -> Value:
+    """The value with some of its alternatives told as one."""
+    if not isinstance(value, Choice):
+        return value
+    found = tuple(_fewer(dict(value.options), is_merged).items())
+    return found[0][0] if len(found) == 1 else Choice(found)
 
 
 def _any_list(lists: Sequence[Value]) -> Value:
@@ -367,6 +395,17 @@ def forgotten(value: Value, why: str, line: int | None = None, name: str = "") -
     """The value where it is no longer known what it is; a write to it goes on through the same sites."""
     views = written_views(value)
     return Unknown(why, line, name, views=views, holds=frozenset(views_of(value)) - views)
+
+
+def bound(value: Value, key: str) -> Value:
+    """The value as the variable at `key` has it: one of several numbers is the same one wherever it is read."""
+    if not isinstance(value, Choice) or not all(_may_be_number(option) for option, _ in value.options):
+        return value
+    return replace(value, name=key)
+
+
+def _may_be_number(value: Value) -> bool:
+    return isinstance(value, Number | Unknown) or (isinstance(value, Tensor) and value.number is not None)
 
 
 def written_views(value: Value) -> frozenset[int]:

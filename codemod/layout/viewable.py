@@ -16,7 +16,19 @@ from itertools import pairwise
 from codemod.layout.layout import Dim, Layout, Pack, contiguous
 from codemod.layout.origin import Origin
 from codemod.layout.record import record
-from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, Atom, AtomKind, Size, are_chosen_apart, equal, product
+from codemod.layout.size import (
+    INFER,
+    ONE,
+    UNKNOWN,
+    Answer,
+    Atom,
+    AtomKind,
+    Size,
+    are_chosen_apart,
+    equal,
+    is_less,
+    product,
+)
 
 
 class Legality(Enum):
@@ -84,6 +96,8 @@ def _without_pack(layout: Layout, target: Target) -> tuple[Layout, Target] | Non
         return None
     pack = layout.dims[at].pack
     assert pack is not None
+    if pack.least:
+        return None
     items = tuple(size.at({pack.atom: ONE}) for size in target.sizes)
     return layout.of_rank(len(layout.dims) - 1), Target(items)
 
@@ -120,7 +134,9 @@ def _too_few(layout: Layout, target: Target) -> Judgement | None:
 def _is_apart(dims: Sequence[Dim], i: int) -> bool:
     """Is more than one element certain on both sides of boundary `i`, which cannot be merged?"""
     left, right = dims[i], dims[i + 1]
-    if left.pack or right.pack or left.size.is_part or right.size.is_part:
+    if _may_be_none(left) or _may_be_none(right) or left.size.is_part or right.size.is_part:
+        return False
+    if right.pack and not right.pack.merged:
         return False
     return equal(left.stride, right.size * right.stride) is Answer.NO
 
@@ -179,7 +195,7 @@ def _open(layout: Layout) -> Judgement:
 
 def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgement]:
     """What stands in the way inside one segment; empty where nothing does."""
-    found = []
+    found, apart = [], []
     for dim in segment.dims:
         if dim.pack and not dim.pack.merged and not _is_same_pack(segment):
             found.append(Judgement(Legality.MAYBE, layout, None, dim.pack.origins))
@@ -187,8 +203,8 @@ def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgem
         merge = equal(left.stride, right.size * right.stride)
         if merge is Answer.YES:
             continue
-        if merge is Answer.NO and (left.pack or right.pack):
-            merge = Answer.MAYBE  # a pack may have no dims at all
+        if merge is Answer.NO and (_may_be_none(left) or _may_be_none(right)):
+            merge = Answer.MAYBE
         if merge is Answer.NO and not _is_between_many(segment.dims, i):
             merge = Answer.MAYBE
         cut = _cut(segment, i + 1)
@@ -196,9 +212,32 @@ def _judge_segment(segment: Segment, layout: Layout, offset: int) -> list[Judgem
             found.append(Judgement(Legality.REFUSED, layout, offset + i, _origins((left, right))))
             continue
         is_target_open = merge is Answer.NO
+        apart += [i + 1] * is_target_open
         origins = () if is_target_open else _origins((left, right))
         found.append(Judgement(Legality.MAYBE, layout, offset + i, origins, is_target_open))
+    if len(apart) > 1 and not _may_cut(segment, apart):
+        i = apart[-1] - 1
+        found.append(Judgement(Legality.REFUSED, layout, offset + i, _origins(segment.dims[i : i + 2])))
     return found
+
+
+def _may_cut(segment: Segment, positions: Sequence[int]) -> bool:
+    """Can the target have boundaries at all of these positions, before which dims cannot be merged?"""
+    if any(segment.packs):
+        return True
+    ends = [*positions, len(segment.dims)]
+    runs = [product(d.size for d in segment.dims[i:k]) for i, k in pairwise((0, *ends))]
+    starts = {0}  # of the items that are left for the next run
+    for run in runs[:-1]:
+        starts = {
+            k for j in starts for k in range(j + 1, len(segment.items)) if not _are_apart(segment.items[j:k], run)
+        }
+    return any(not _are_apart(segment.items[j:], runs[-1]) for j in starts)
+
+
+def _may_be_none(dim: Dim) -> bool:
+    """A pack may have no dims at all."""
+    return dim.pack is not None and not dim.pack.least
 
 
 def _is_between_many(dims: Sequence[Dim], i: int) -> bool:
@@ -235,10 +274,16 @@ def _cut(segment: Segment, position: int) -> Answer:
     behind = product(dim.size for dim in segment.dims[position:])
     for j in range(1, len(segment.items)):
         left, right = segment.items[:j], segment.items[j:]
-        is_apart = INFER not in left and are_chosen_apart(product(left), before)
-        if not is_apart and not (INFER not in right and are_chosen_apart(product(right), behind)):
+        if not _are_apart(left, before) and not _are_apart(right, behind):
             return Answer.MAYBE
     return Answer.NO
+
+
+def _are_apart(items: Sequence[Size], numel: Size) -> bool:
+    """Do these sizes not come to that number, for some that a caller may give?  One that is open is at least 1."""
+    known = [item for item in items if item.terms is not None and item != INFER]
+    is_apart = are_chosen_apart(product(known), numel)
+    return is_apart and (len(known) == len(items) or is_less(numel, product(known)) is Answer.YES)
 
 
 def segments(layout: Layout, target: Target) -> list[Segment]:

@@ -7,6 +7,48 @@ import pytest
 from tests.layout.verdicts import check, rulings
 
 SAFE = {
+    "a shape that was compared": """
+def f(x, b, t):
+    if x.contiguous().shape != (b, t):
+        return x
+    y = x.t()
+    if y.shape != (t, b):
+        raise ValueError(y.shape)
+    return y.view(t, b)  # safe
+""",
+    "sizes that names stand for stay theirs": """
+def f(x, rows, width):
+    x = torch.zeros_like(x.contiguous())
+    b, t, c = x.shape
+    assert x.shape == (rows, t, width)
+    return x.transpose(0, 1).view(t, b, 2, c // 2)  # safe
+""",
+    "cut to a size that is smaller whatever it is": """
+def f(n, w):
+    x = torch.zeros(n, w + 1, 2 * w - 1)[:, :w, w - 1 :]
+    return x.view(n, 1, w, w)  # safe
+""",
+    "unpacked from the shape of one of two": """
+def f(x, y, is_first):
+    z = torch.zeros_like(x.contiguous()) if is_first else torch.zeros_like(y.contiguous())
+    z = z[:, 1:]
+    b, t, c = z.shape
+    return z.view(b, t, 2, c // 2)  # safe
+""",
+    "a number that is one of several is the same wherever it is read": """
+def f(n, is_large):
+    if is_large:
+        w = n * 2
+    else:
+        w = n + 5
+    side = w
+    return torch.zeros(3, 4, side).transpose(0, 1).view(4, 3, side, 1)  # safe
+""",
+    "a size that is not followed stays apart": """
+def f(n, sizes):
+    x = torch.zeros(n, max(sizes), 4).transpose(0, 1)
+    return x.view(x.shape[0], n, 2, 2)  # safe
+""",
     "sizes that are elements of an argument": """
 def f(size: tuple[int, int]):
     return torch.zeros(size[1], size[0]).t().view(size[0], size[1])  # safe
@@ -172,6 +214,94 @@ def f(x):
 }
 
 FAILING = {
+    "sizes that an assertion tells": """
+class M(nn.Module):
+    def forward(self, weights, v, t, b, width):
+        x = torch.bmm(weights, v)
+        assert list(x.size()) == [b * self.heads, t, self.dim]
+        return x.transpose(0, 1).view(t, b, width)  # failing
+""",
+    "stacked of what differs by the path": """
+def f(mask, b, t):
+    if mask is None:
+        mask = torch.ones(b, t)
+    return torch.stack((mask, mask, mask), dim=1).permute(0, 2, 1).view(b, 3 * t)  # failing
+""",
+    "split by a number that is one of several": """
+class M(nn.Module):
+    def __init__(self, width, heads, dim=None):
+        super().__init__()
+        self.heads = heads
+        self.dim = dim or width // heads
+        self.inner = heads * self.dim
+
+    def forward(self, x):
+        b, _, h, w = x.shape
+        x = torch.zeros(b, self.inner * 3, h, w)
+        q, k, v = torch.split(x, [self.inner, self.inner, self.inner], dim=1)
+        return q.view(b * self.heads, self.dim, -1), k, v  # failing
+""",
+    "a product with what is not followed has the rank of the other operand at least": """
+class M(nn.Module):
+    def __init__(self, dim, heads, attend):
+        super().__init__()
+        self.heads, self.attend = heads, attend
+        self.v = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        v = self.v(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)  # safe
+        return (self.attend(x) @ v).transpose(1, 2).view(b, t, c)  # failing
+""",
+    "an operand that repeats a dim leaves its place to the next": """
+def f(n, m):
+    rows = torch.zeros(m).expand(n, m)
+    return (rows + torch.zeros(m, n).t()).view(-1)  # failing
+""",
+    "a grid repeats each of its axes": """
+def f(n, m):
+    rows, columns = torch.meshgrid(torch.arange(n), torch.arange(m), indexing="ij")
+    return rows.view(-1), columns.view(-1)  # failing
+""",
+    "windows put together where a rest was padded": """
+def f(x, window):
+    b, h, w, c = x.shape
+    more = (window - h % window) % window
+    height = h + more
+    rows, columns = height // window, w // window
+    x = torch.zeros(b * rows * columns, window * window, c)
+    x = x.view(b, rows, columns, window, window, c).transpose(2, 3)  # safe
+    return x.view(b, height, w, c)  # failing
+""",
+    "each of too many alternatives is a product": """
+def f(q, k, v, a, b, c, d):
+    h, t = q.shape[:2]
+    q, k, v = (torch.zeros(2, h, t, 8), torch.zeros(2, h, t, 8), torch.zeros(2, h, t, 8))
+    if a:
+        q = q * 2
+    if b:
+        q = torch.zeros(2, h, t, 8)
+    if c:
+        k = torch.zeros(2, h, t, 8)
+    if d:
+        k = k.transpose(1, 2).contiguous().transpose(1, 2)
+    if a:
+        v = torch.ones(2, h, t, 8)
+    return (q @ k.transpose(-1, -2) @ v).transpose(1, 2).view(2, t, h * 8)  # failing
+""",
+    "dims that are counted from the front where others were from behind": """
+def f(weights, bank, indices):
+    x = (weights.unsqueeze(-1) * bank[indices].contiguous()).sum(-2)
+    return x.transpose(1, 2).view(-1, 4)  # failing
+""",
+    "the order of two products that are repeated against each other": """
+def f(q, rows, columns):
+    b, h, w, c = q.shape
+    q = torch.zeros(b, h, w, c)
+    left = torch.einsum("bhwc,hkc->bhwk", q, torch.zeros(h, 5, c))
+    right = torch.einsum("bhwc,wkc->bhwk", q, torch.zeros(w, 6, c))
+    return (left[:, :, :, :, None] + right[:, :, :, None, :]).view(b, h * w, 30)  # failing
+""",
     "fewer dims than cannot be merged, of sizes that nothing tells": """
 def f(a, b, c, n, width):
     y = torch.stack((a, b, c), dim=1).permute(0, 2, 1, 3)
@@ -449,11 +579,6 @@ def f(shape, hits):
 }
 
 OTHERS = {
-    "an operand that repeats a dim leaves its place to the next": """
-def f(n, m):
-    rows = torch.zeros(m).expand(n, m)
-    return (rows + torch.zeros(m, n).t()).view(-1)  # unknown
-""",
     "the sizes that a tensor of this rank has": """
 def f(x):
     y = x[:, 1:]

@@ -109,8 +109,8 @@ def sizes(x, kind):
         y = torch.zeros(5, 3)
     elif kind == 4:
         y = torch.zeros(6, 3)
-    w = torch.zeros(z.shape[0], 7).t()
-    return w.view(7, y.shape[0])  # unknown
+    w = torch.zeros(z.shape[0], 7, 2).transpose(0, 1)
+    return w.view(7, y.shape[0], -1)  # unknown
 def written(x, kind):
     if kind == 0:
         y = torch.zeros(2, 3)

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codemod.layout.layout import Layout, Pack, World, contiguous, dim_atom, unknown
+from codemod.layout.layout import Dim, Layout, Pack, contiguous, dim_atom
 from codemod.layout.ops.indexing import At, Item, index
 from codemod.layout.ops.indexing import Slice as Cut
 from codemod.layout.ops.views import transpose
-from codemod.layout.size import INFER, ONE, Answer, Atom, Size, are_chosen_apart, equal, is_less, product
+from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, Atom, Size, are_chosen_apart, equal, is_less, product
 from codemod.layout.viewable import Legality, Target, judge, viewed
 
 ATOMS = [dim_atom("x", i, is_free=True) for i in range(3)] + [
@@ -75,7 +75,9 @@ def tensors(draw: st.DrawFn) -> tuple[Layout, torch.Tensor, dict[Atom, int]]:
     tensor = torch.arange(prod(sizes)).reshape(sizes)
     knows_rank = draw(st.booleans())
     atoms = [dim_atom("x", i, is_free=True) for i in range(rank)]
-    layout = contiguous([Size.of(atom) for atom in atoms]) if knows_rank else unknown("x", world=World.DEFAULT)
+    least = draw(st.integers(0, rank))
+    hidden = Layout((Dim(Size.of(Pack("x").atom), ONE, Pack("x", merged=True, least=least)),))
+    layout = contiguous([Size.of(atom) for atom in atoms]) if knows_rank else hidden
     values = dict(zip(atoms, sizes, strict=True))
     for front in range(rank + 1):
         for back in range(rank + 1 - front):
@@ -130,6 +132,16 @@ def targets_with_a_name(draw: st.DrawFn, layout: Layout) -> tuple[Target, int | 
     return target, draw(st.sampled_from(plain))
 
 
+@st.composite
+def targets_in_part(draw: st.DrawFn, target: Target) -> Target:
+    """Some sizes may not be known at all."""
+    hidden = draw(st.sets(st.integers(0, len(target.items)), max_size=2)) if draw(st.booleans()) else set()
+    items = enumerate(target.items)
+    return Target(
+        tuple(UNKNOWN if i in hidden and isinstance(item, Size) and item != ONE else item for i, item in items)
+    )
+
+
 FOREIGN = Atom("width")
 
 
@@ -159,7 +171,7 @@ def _asked(target: Target, values: Mapping[Atom, int], sizes: list[int]) -> list
     return found
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(st.data())
 def test_views_are_legal_and_laid_out_as_claimed(data: st.DataObject) -> None:
     layout, tensor, values = data.draw(tensors())
@@ -169,6 +181,7 @@ def test_views_are_legal_and_laid_out_as_claimed(data: st.DataObject) -> None:
     asked = _asked(target, values, sizes)
     if asked is None:
         return
+    target = data.draw(targets_in_part(target))
     legality = judge(layout, target).legality
     try:
         result = tensor.view(asked)

@@ -11,8 +11,11 @@ from codemod.layout.value import Shape as Sizes
 
 
 def _filled(shape: Shape) -> Layout:
-    if shape is None or any(isinstance(item, Size) and item.terms is None for item in shape.items):
+    if shape is None or shape.items == (UNKNOWN,):
         return anonymous()
+    sizes = [item for item in shape.items if isinstance(item, Size)]
+    if any(size.terms is None for size in sizes):
+        return contiguous(sizes) if len(sizes) == len(shape.items) else anonymous(len(sizes))
     return restrided(
         Layout(tuple(Dim(Size.of(i.atom), ZERO, i) if isinstance(i, Pack) else Dim(i, ZERO) for i in shape.items))
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codemod.layout.layout import Dim, Layout, World, anonymous, contiguous, restrided, stride_atom
-from codemod.layout.ops.rule import Alias, Extent, Fields, Index, op
+from codemod.layout.ops.rule import Alias, Extent, Fields, Index, Parts, op
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
-from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size, part_of
+from codemod.layout.size import ONE, UNKNOWN, ZERO, Atom, Size, is_at_most, part_of
 from codemod.layout.value import Constant, Value
 
 
@@ -112,7 +112,7 @@ def _length(size: Size, item: Slice) -> Size:
     if stop is None and start is None:
         return size
     if first is None or (stop is not None and last is None):
-        return UNKNOWN
+        return _between(start or ZERO, stop or size, size)
     if size.constant is not None:
         return Size.of(len(range(size.constant)[first:last]))
     if stop is None and first >= 0:
@@ -127,6 +127,12 @@ def _length(size: Size, item: Slice) -> Size:
     if last < 0 and first < 0:
         return _at_most(size, max(last - first, 0)) if last - first != 1 else ONE
     return UNKNOWN
+
+
+def _between(start: Size, stop: Size, size: Size) -> Size:
+    """How many elements, where the bounds are in order whatever the sizes are."""
+    is_ordered = is_at_most(ZERO, start) and is_at_most(start, stop) and is_at_most(stop, size)
+    return stop - start if is_ordered else UNKNOWN
 
 
 def _at_most(size: Size, count: int) -> Size:
@@ -178,9 +184,17 @@ def masked_select(input: Layout, mask: Layout) -> Layout:
 _SEVERAL_COLUMNS = Origin(OriginKind.CALLER, "what `nonzero` finds in a tensor of more than one dim is column-major")
 
 
-@op(".nonzero", "torch.nonzero", "torch.argwhere", ".argwhere", examples=("mask.nonzero()", "torch.nonzero(mask)"))
-def nonzero(input: Layout, world: World, *, as_tuple: Value | None = None) -> Layout | None:
+@op(
+    ".nonzero",
+    "torch.nonzero",
+    "torch.argwhere",
+    ".argwhere",
+    examples=("mask.nonzero()", "torch.nonzero(mask)", "mask.nonzero(as_tuple=True)[1]"),
+)
+def nonzero(input: Layout, world: World, *, as_tuple: Value | None = None) -> Layout | Parts | None:
     """Column-major: (count, rank) with strides (1, count); one column, which is contiguous, where the rank is 1."""
+    if as_tuple == Constant(True):
+        return Parts(contiguous([Size.of(Atom("#nonzero", owner=""))]), UNKNOWN, 1)
     if as_tuple is not None and as_tuple != Constant(False):
         return None
     count = Size.of(Atom("#nonzero", owner=""))

@@ -34,8 +34,10 @@ def cat(tensors: Layouts, dim: Index = 0, *, world: World) -> Layout:
 def _joined(tensors: tuple[Layout, ...], dim: int | None) -> Layout:
     """Sizes of the result."""
     first = tensors[0]
-    if dim is None or isinstance(tensors, AnyNumber):
-        return anonymous()
+    if dim is None:
+        return anonymous(min(tensor.least_rank for tensor in tensors))
+    if isinstance(tensors, AnyNumber):
+        return _joined_any(tensors, dim)
     layout = first.exposed(dim + 1 if dim >= 0 else 0, -dim if dim < 0 else 0)
     at = layout.index(dim)
     if at is None or any(tensor.rank != first.rank for tensor in tensors):
@@ -48,6 +50,21 @@ def _joined(tensors: tuple[Layout, ...], dim: int | None) -> Layout:
     if total.terms is None:
         return anonymous()
     return Layout(tuple(Dim(total, ZERO) if i == at else d for i, d in enumerate(layout.dims)))
+
+
+def _joined_any(tensors: AnyNumber, dim: int) -> Layout:
+    """What the sizes of elements of a list, each of which is one of these, leave of those of the result."""
+    known = [tensor for tensor in tensors if tensor.rank is not None]
+    ranks = {len(tensor.dims) for tensor in known}
+    if len(ranks) != 1 or known[0].index(dim) is None:
+        return anonymous(min(tensor.least_rank for tensor in tensors))
+    at, first = known[0].index(dim), known[0].sizes
+    return contiguous(
+        [
+            size if i != at and len(known) == len(tensors) and all(t.sizes[i] == size for t in known) else UNKNOWN
+            for i, size in enumerate(first)
+        ]
+    )
 
 
 @op("torch.stack", examples=("torch.stack([x, y])", "torch.stack([x, y], dim=1)", "torch.stack([m, m], -1)"))

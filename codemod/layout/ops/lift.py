@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Namespace
 from dataclasses import field, replace
 from itertools import product as combinations
+from math import prod
 
-from codemod.layout.layout import Dim, Layout, Pack, World, stride_atom, unknown
+from codemod.layout.layout import Dim, Layout, Pack, World, any_of, stride_atom, unknown
 from codemod.layout.ops.rule import REQUIRED, Alias, AnyNumber, Fields, Outcome, Parameter, Parts, Rule
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
 from codemod.layout.size import UNKNOWN, Atom, Size
 from codemod.layout.value import (
+    MERGED,
     Choice,
     Condition,
     Constant,
@@ -29,6 +31,7 @@ from codemod.layout.value import (
     Unknown,
     Value,
     choose,
+    fewer,
     options,
 )
 from codemod.layout.viewable import Target
@@ -88,14 +91,15 @@ def lift(
     bound |= constructor or {}
     if not any(isinstance(value, Choice) for value in bound.values()):
         return _lift_one(rule, bound, place)
-    names = list(bound)
-    alternatives: list[tuple[Value, frozenset[Condition]]] = []
-    for case in _cases([bound[name] for name in names]):
-        if case is None:
-            return Unknown(f"the arguments of `{place.text}` differ by the path taken", place.line)
-        values, when = case
-        alternatives.append((_lift_one(rule, dict(zip(names, values, strict=True)), place), when))
-    return choose(alternatives)
+    names, given = list(bound), list(bound.values())
+    for is_merged in MERGED:
+        if not _are_few(given):
+            given = [fewer(value, is_merged) for value in given]
+    if not _are_few(given):
+        return Unknown(f"the arguments of `{place.text}` differ by the path taken", place.line)
+    return choose(
+        (_lift_one(rule, dict(zip(names, values, strict=True)), place), when) for values, when in _cases(given)
+    )
 
 
 def bind(
@@ -109,7 +113,7 @@ def bind(
             rest = []
         if parameter.is_keyword_only or not rest or parameter.kind == "World":
             continue
-        if parameter.kind in ("Indices", "Shape") and not _is_sequence(rest[0]):
+        if parameter.kind in ("Indices", "Shape", "Tensors") and not _is_sequence(rest[0]):
             bound[parameter.name] = Several(tuple(rest))
             rest = []
         else:
@@ -140,14 +144,12 @@ def _is_sequence(value: Value) -> bool:
     )
 
 
-def _cases(values: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], frozenset[Condition]] | None]:
-    """Every combination of alternatives that can happen together; one None where there are too many."""
-    count = 1
-    for value in values:
-        count *= len(options(value))
-    if count > COMBINATIONS_AT_MOST:
-        yield None
-        return
+def _are_few(values: Sequence[Value]) -> bool:
+    return prod(len(options(value)) for value in values) <= COMBINATIONS_AT_MOST
+
+
+def _cases(values: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], frozenset[Condition]]]:
+    """Every combination of alternatives that can happen together."""
     for case in combinations(*(options(value) for value in values)):
         when = frozenset().union(*(conditions for _, conditions in case)) if case else frozenset()
         if not any((text, not held) in when for text, held in when):
@@ -207,17 +209,23 @@ def as_layout(value: Value, world: World, place: Place) -> Layout:
         return Layout(())
     if isinstance(value, Foreign) and value.array is not None:
         return value.array.layout(world)
-    if isinstance(value, Choice) and (common := _common(value, world)) is not None:
+    if isinstance(value, Choice) and (common := _common(value, world, place)) is not None:
         return common
     if not isinstance(value, Unknown):
         value = Unknown(f"an argument of `{place.text}`", place.line, f"{place.key}?{hash(value) & _ALL_BITS:x}")
     return value.laid_out(value.name or f"{place.key}?{hash(value) & _ALL_BITS:x}", world)
 
 
-def _common(value: Choice, world: World) -> Layout | None:
-    """The layout that all alternatives share."""
-    layouts = {option.layout(world) if isinstance(option, Tensor) else None for option, _ in value.options}
-    return layouts.pop() if len(layouts) == 1 else None
+def _common(value: Choice, world: World, place: Place) -> Layout | None:
+    """What holds for all alternatives, which are tensors."""
+    layouts = list(dict.fromkeys(o.layout(world) if isinstance(o, Tensor) else None for o, _ in value.options))
+    found = [layout for layout in layouts if layout is not None]
+    if len(found) < len(layouts) or len(found) == 1:
+        return found[0] if found and len(layouts) == 1 else None
+    owner = f"{place.key}?{hash(value) & _ALL_BITS:x}"
+    if len({layout.rank for layout in found}) == 1:
+        return any_of(found, owner)
+    return unknown(owner, world=World.DEFAULT) if all(layout.is_contiguous for layout in found) else None
 
 
 def as_layouts(value: Value, world: World, place: Place) -> tuple[Layout, ...] | None:
@@ -230,6 +238,13 @@ def as_layouts(value: Value, world: World, place: Place) -> tuple[Layout, ...] |
             return AnyNumber(option.layout(world) for option, _ in options(item) if isinstance(option, Tensor))
         case _:
             return None
+
+
+def _as_each(value: Value, world: World, place: Place) -> tuple[Layout, ...] | None:
+    """One alone that is not followed may well be a list of them."""
+    if isinstance(value, Several) and len(value.items) == 1 and isinstance(value.items[0], Unknown):
+        return None
+    return as_layouts(value, world, place)
 
 
 def as_index(value: Value) -> int | None:
@@ -258,6 +273,9 @@ def as_size(value: Value) -> Size:
             return number
         case Unknown(name=name) if name:
             return Size.of(Atom(name))
+        case Choice(alternatives, name):
+            sizes = {as_size(option) for option, _ in alternatives}
+            return sizes.pop() if len(sizes) == 1 else Size.of(Atom(name)) if name else UNKNOWN
         case _:
             return UNKNOWN
 
@@ -285,6 +303,7 @@ _CONVERTERS: dict[str, Callable[[Value, World, Place], object]] = {
     "Layout | None": _as_layout_or_none,
     "Layouts": as_layouts,
     "Layouts | None": as_layouts,
+    "Tensors": _as_each,
     "Index": lambda value, world, place: as_index(value),
     "Indices": lambda value, world, place: as_indices(value),
     "Dims": lambda value, world, place: as_indices(value),
@@ -333,10 +352,10 @@ def combine(
                 )
             )
         case (tuple(), tuple()):
-            pairs = zip(default, other, strict=False)
-            return Several(
-                tuple(combine(rule, a, b, source, tensors, _numbered(place, str(i))) for i, (a, b) in enumerate(pairs))
-            )
+            # as many results as operands: each shares storage with the one at its place
+            sources = tensors if len(tensors) == len(default) else [source] * len(default)
+            pairs = enumerate(zip(default, other, sources, strict=False))
+            return Several(tuple(combine(rule, a, b, of, tensors, _numbered(place, str(i))) for i, (a, b, of) in pairs))
         case _:
             return _tensor(rule, _layout(default), _layout(other), source, tensors, place)
 
@@ -394,7 +413,7 @@ def _unfollowed(place: Place) -> tuple[Origin, ...]:
 def _name_dim(dim: Dim, i: int, origins: tuple[Origin, ...], symbols: dict[Atom, Atom], place: Place) -> Dim:
     pack = dim.pack
     if pack is not None and not pack.owner:
-        pack = Pack(place.key, pack.front, pack.back, pack.merged, pack.origins, pack.is_free)
+        pack = replace(pack, owner=place.key)
     if dim.size.terms is None:
         size = Size.of(pack.atom if pack else Atom(f"{place.key}#{i}"))
     else:
@@ -422,5 +441,6 @@ def _place_atoms(size: Size, symbols: dict[Atom, Atom], place: Place) -> Size:
                 dim=atom.dim,
                 origins=origins,
                 is_part=atom.is_part,
+                span=atom.span,
             )
     return size.renamed(symbols)

@@ -5,7 +5,7 @@ Source: the meta functions of mm, bmm, addmm, baddbmm; aten/src/ATen/native/Line
 
 from __future__ import annotations
 
-from codemod.layout.layout import Dim, Layout, Pack, anonymous
+from codemod.layout.layout import Dim, Layout, Pack, World, anonymous
 from codemod.layout.ops.lift import as_index, as_indices
 from codemod.layout.ops.pointwise import broadcast
 from codemod.layout.ops.reductions import positions
@@ -33,7 +33,7 @@ from codemod.layout.value import Number, Several, Value
         "x[:, None] @ image.new_ones(1, 2, x.shape[2], 3)",
     ),
 )
-def matmul(input: Layout, mat2: Layout) -> Layout | None:
+def matmul(input: Layout, mat2: Layout, world: World) -> Layout | None:
     if 0 in (input.rank, mat2.rank):
         return None
     if mat2.rank in (1, 2):
@@ -43,17 +43,25 @@ def matmul(input: Layout, mat2: Layout) -> Layout | None:
     if input.rank == 2 and mat2.rank is not None:
         return sized([*mat2.dims[:-2], input.dims[0], mat2.dims[-1]])
     if None in (input.index(-2), mat2.index(-2)):
-        return anonymous()
+        return anonymous(_least(input, mat2, world))
     batch = broadcast([Layout(input.dims[:-2]), Layout(mat2.dims[:-2])])
-    front = (Dim(UNKNOWN, ONE, Pack("", merged=True)),) if batch is None else batch.dims
+    hidden = Pack("", merged=True, least=max(input.least_rank, mat2.least_rank) - 2)
+    front = (Dim(UNKNOWN, ONE, hidden),) if batch is None else batch.dims
     return sized([*front, input.dims[-2], mat2.dims[-1]])
+
+
+def _least(input: Layout, mat2: Layout, world: World) -> int:
+    """How many dims the product has at least; by default what is not followed is taken for matrices, not a vector."""
+    ranks = input.least_rank, mat2.least_rank
+    is_vector = world is World.ANY and min(ranks) < 2
+    return max(max(ranks) - is_vector, 0)
 
 
 def _by_matrix(input: Layout, mat2: Layout) -> Layout:
     """`x @ w` for a `w` of one or two dims: the last dim of `x` is replaced, or gone."""
     found = positions(input, (-1,))
     if found is None:
-        return anonymous()
+        return anonymous(max(input.least_rank - 2 + len(mat2.dims), 0))
     return sized([*found[0].dims[:-1], *mat2.dims[1:]])
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, restrided, stride_atom
-from codemod.layout.ops.rule import Alias, op
+from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, contiguous, restrided, stride_atom
+from codemod.layout.ops.rule import Alias, Parts, op
 from codemod.layout.origin import Origin, OriginKind
-from codemod.layout.size import ONE, UNKNOWN, ZERO, Answer, Size, is_less
+from codemod.layout.size import ONE, UNKNOWN, ZERO, Answer, Atom, Size, is_less
 from codemod.layout.value import Value
 
 
-def pointwise(*operands: Layout) -> Layout:
-    """The result's layout for operands that broadcast against each other."""
+def pointwise(*operands: Layout, world: World = World.ANY) -> Layout:
+    """The result's layout for operands that broadcast against each other.
+
+    By default no symbol stands for a size of 1, so that several operands can be sorted by.
+    """
     tensors = [operand for operand in operands if operand.dims]
     if not tensors:
         return Layout(())
@@ -27,7 +30,8 @@ def pointwise(*operands: Layout) -> Layout:
         return restrided(shape)
     leader = _leader(tensors, shape)
     if leader is None:
-        return _open(shape, tensors)
+        order = _common_order(tensors, shape) if world is World.DEFAULT else None
+        return _open(shape, tensors) if order is None else _stored(shape, order)
     ordered = dense(leader)
     return ordered if ordered is not None else _open(_resized(leader, shape), tensors)
 
@@ -39,11 +43,43 @@ def dense(layout: Layout) -> Layout | None:
     order = memory_order(layout)
     if order is None or any(dim.pack and not dim.pack.merged for dim in layout.dims):
         return None
-    stride, dims = ONE, list(layout.dims)
+    return _stored(layout, order)
+
+
+def _stored(shape: Layout, order: Sequence[int]) -> Layout:
+    """These sizes without gaps, in that order in memory, outermost first."""
+    stride, dims = ONE, list(shape.dims)
     for i in reversed(order):
-        dims[i] = replace(layout.dims[i], stride=stride)
-        stride = stride * layout.dims[i].size
+        dims[i] = replace(shape.dims[i], stride=stride)
+        stride = stride * shape.dims[i].size
     return Layout(tuple(dims))
+
+
+def _common_order(operands: Sequence[Layout], shape: Layout) -> list[int] | None:
+    """Positions of the dims of the result, outermost in memory first; None where the order is not known.
+
+    Two dims are compared by the first operand that repeats neither; where all repeat one of them, they stay.
+    """
+    rank = shape.rank
+    if rank is None or any(operand.rank is None for operand in operands):
+        return None
+    columns = [[Dim(ONE, ZERO)] * (rank - len(operand.dims)) + list(operand.dims) for operand in operands]
+    order = list(range(rank))[::-1]
+    for i in range(1, rank):
+        moved = i
+        for j in range(i - 1, -1, -1):
+            first = ((dims[order[j]], dims[order[moved]]) for dims in columns)
+            outer, inner = next((pair for pair in first if not any(map(_is_free, pair))), (None, None))
+            if outer is None or inner is None:
+                continue
+            match is_less(inner.stride, outer.stride):
+                case Answer.YES:
+                    order[j], order[moved], moved = order[moved], order[j], j
+                case Answer.NO if outer.stride != inner.stride:
+                    break
+                case _:
+                    return None
+    return order[::-1]
 
 
 def memory_order(layout: Layout) -> list[int] | None:
@@ -78,10 +114,11 @@ def _is_inner(outer: Dim, inner: Dim) -> Answer:
 
 
 def _unsized(tensors: Sequence[Layout]) -> Layout:
+    least = max(tensor.least_rank for tensor in tensors)
     if all(tensor.is_contiguous for tensor in tensors):
-        return anonymous()
+        return anonymous(least)
     origins = _origins(tensors)
-    return Layout((Dim(UNKNOWN, stride_atom("", -1, origins), Pack("", origins=origins)),))
+    return Layout((Dim(UNKNOWN, stride_atom("", -1, origins), Pack("", origins=origins, least=least)),))
 
 
 def _origins(tensors: Sequence[Layout]) -> tuple[Origin, ...]:
@@ -206,7 +243,7 @@ _BINARY = (
     examples=("x + y", "x.mul(2.0)", "torch.maximum(x, y)", "x.div(v)", "torch.eq(x, 1)"),
 )
 def binary(input: Layout, mat2: Layout, *ignored: Value, world: World) -> Layout:
-    return pointwise(*_followed([input, mat2], world))
+    return pointwise(*_followed([input, mat2], world), world=world)
 
 
 def _followed(operands: Sequence[Layout], world: World) -> Sequence[Layout]:
@@ -220,9 +257,18 @@ def _is_unfollowed(layout: Layout) -> bool:
     return pack is not None and not pack.merged and not pack.is_free
 
 
-@op(".where", "torch.where", examples=("torch.where(mask, x, y)", "torch.where(mask, x, 0.0)"))
-def where(condition: Layout, input: Layout, mat2: Layout, world: World) -> Layout:
-    return pointwise(*_followed([condition, input, mat2], world))
+@op(
+    ".where",
+    "torch.where",
+    examples=("torch.where(mask, x, y)", "torch.where(mask, x, 0.0)", "torch.where(mask)[1]"),
+)
+def where(
+    condition: Layout, input: Layout | None = None, mat2: Layout | None = None, *, world: World
+) -> Layout | Parts:
+    """Of the condition alone: the columns of `nonzero`, which is column-major."""
+    if input is None or mat2 is None:
+        return Parts(contiguous([Size.of(Atom("#nonzero", owner=""))]), UNKNOWN, 1)
+    return pointwise(*_followed([condition, input, mat2], world), world=world)
 
 
 @op(

@@ -5,6 +5,7 @@ say by their annotation what they need to be:
 
     Layout          a tensor; one that is not followed comes as a tensor of unknown rank and strides
     Layouts         a sequence of tensors; None where it is not known
+    Tensors         tensors, given one by one or as a sequence; None where they are not known
     Index           an int; None where it is not known
     Indices         ints, given one by one or as a tuple; None where they are not known
     Dims            ints, given as one int or as a tuple; None where they are not known
@@ -40,6 +41,7 @@ from codemod.layout.size import Size
 from codemod.layout.viewable import Target
 
 Layouts = tuple[Layout, ...] | None
+Tensors = Layouts
 
 
 class AnyNumber(tuple[Layout, ...]):
@@ -132,7 +134,7 @@ def op(*names: str, alias: Alias = Alias.NEVER, examples: tuple[str, ...] = ()) 
 
     def declare(function: F) -> F:
         parameters = _parameters(function)
-        layouts = tuple(p.name for p in parameters if p.kind in ("Layout", "Layout | None", "Layouts"))
+        layouts = tuple(p.name for p in parameters if p.kind in ("Layout", "Layout | None", "Layouts", "Tensors"))
         knows_world = any(p.kind == "World" for p in parameters)
         rule = Rule(names, function, parameters, alias, examples, layouts, knows_world)
         for name in names:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codemod.layout.layout import Dim, Layout, World, anonymous, restrided, stride_atom
+from codemod.layout.layout import Dim, Layout, World, anonymous, contiguous, restrided, stride_atom
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.size import ONE, ZERO, Answer, Size, is_less, product
 
@@ -20,11 +20,13 @@ CONVOLUTION = Origin(OriginKind.CONVOLUTION, _WHERE)
 
 
 def sized(sizes: Sequence[Size | Dim]) -> Layout:
-    """A contiguous layout; a Dim keeps its pack.  Where a size is not known, the others are given up as well."""
-    dims = tuple(size if isinstance(size, Dim) else Dim(size, ZERO) for size in sizes)
-    if any(dim.size.terms is None and not (dim.pack and i == 0) for i, dim in enumerate(dims)):
-        return anonymous()
-    return restrided(Layout(dims))
+    """A contiguous layout; a Dim keeps its pack.  Where a size behind a pack is not known, only the rank's bound is."""
+    layout = Layout(tuple(size if isinstance(size, Dim) else Dim(size, ZERO) for size in sizes))
+    if layout.rank is not None:
+        return contiguous(layout.sizes)
+    if any(dim.size.terms is None and not (dim.pack and i == 0) for i, dim in enumerate(layout.dims)):
+        return anonymous(layout.least_rank)
+    return restrided(layout)
 
 
 def by_backend(layout: Layout, text: str) -> Layout:

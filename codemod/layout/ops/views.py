@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from codemod.layout.layout import Dim, Layout, Pack, World, anonymous, restrided
+from codemod.layout.ops.lift import as_size
 from codemod.layout.ops.reshaped import reshaped
-from codemod.layout.ops.rule import Alias, Dims, Extent, Index, Indices, Parts, Shape, op
+from codemod.layout.ops.rule import (
+    Alias,
+    AnyNumber,
+    Dims,
+    Extent,
+    Index,
+    Indices,
+    Parts,
+    Shape,
+    Tensors,
+    Text,
+    op,
+)
 from codemod.layout.ops.window import slid
 from codemod.layout.size import INFER, ONE, UNKNOWN, ZERO, Size, part_of, product
 from codemod.layout.value import Number, Several, Value
@@ -67,12 +81,18 @@ def permute(input: Layout, dims: Indices) -> Layout | None:
 
 
 def _with_dims(layout: Layout, *indices: int) -> Layout:
-    """The layout with these dims told apart; that they exist is shown by the call having been accepted."""
+    """The layout with these dims told apart; that they exist is shown by the call having been accepted.
+
+    Those known of on the other side may be the same ones: where the tensor is contiguous, their sizes are given up.
+    """
     front = max((i + 1 for i in indices if i >= 0), default=0)
     back = max((-i for i in indices if i < 0), default=0)
     if front and back:
         return layout
-    return layout.exposed(front, back)
+    found = layout.exposed(front, back)
+    if found.is_contiguous and found.rank is None and any(found.index(i) is None for i in indices):
+        return anonymous(max(layout.least_rank, front, back)).exposed(front, back)
+    return found
 
 
 @op(".mT", ".mH", ".adjoint", "torch.adjoint", alias=Alias.ALWAYS, examples=("x.mT",))
@@ -251,6 +271,31 @@ def _expanded(dim: Dim, size: Size) -> Dim:
     return Dim(size, UNKNOWN)
 
 
+@op(
+    "torch.meshgrid",
+    alias=Alias.ALWAYS,
+    examples=(
+        "torch.meshgrid(v, v[:3], indexing='ij')",
+        "torch.meshgrid([v, v[:3], v[::2]], indexing='xy')",
+        "torch.meshgrid(m[:, 0], m[0], x[0, 0, 0], indexing='xy')",
+        "torch.meshgrid((torch.arange(3), torch.arange(4)))",
+    ),
+)
+def meshgrid(tensors: Tensors, indexing: Text = "ij") -> tuple[Layout, ...] | None:
+    """Each is repeated along all dims but its own; `xy` then swaps the first two dims."""
+    if tensors is None or isinstance(tensors, AnyNumber) or indexing is None:
+        return None
+    axes = [(tensor.of_rank(1).dims or (Dim(ONE, ONE),))[0] for tensor in tensors]
+    if any(tensor.rank not in (None, 0, 1) for tensor in tensors):
+        return None
+    order = [1, 0, *range(2, len(axes))] if indexing == "xy" and len(axes) > 1 else range(len(axes))
+    return tuple(Layout(tuple(_along(axes, i, j) for j in order)) for i in range(len(axes)))
+
+
+def _along(axes: Sequence[Dim], own: int, dim: int) -> Dim:
+    return axes[dim] if dim == own else Dim(axes[dim].size, ZERO)
+
+
 @op(".expand_as", alias=Alias.ALWAYS, examples=("v.expand_as(x)",))
 def expand_as(input: Layout, mat2: Layout) -> Layout | None:
     if mat2.rank is None:
@@ -337,8 +382,7 @@ def split(input: Layout, split_size_or_sections: Value, dim: Index = 0) -> Parts
     if dim is None:
         return None
     if isinstance(split_size_or_sections, Several):
-        sizes = [item.size if isinstance(item, Number) else UNKNOWN for item in split_size_or_sections.items]
-        return tuple(_resized(input, dim, size) for size in sizes)
+        return tuple(_resized(input, dim, as_size(item)) for item in split_size_or_sections.items)
     size = _size(input, dim)
     length = split_size_or_sections.size.constant if isinstance(split_size_or_sections, Number) else None
     part = part_of(size, dim)
