@@ -13,7 +13,19 @@ from codemod.layout.layout import Dim, Layout, Pack, contiguous, dim_atom
 from codemod.layout.ops.indexing import At, Item, index
 from codemod.layout.ops.indexing import Slice as Cut
 from codemod.layout.ops.views import transpose
-from codemod.layout.size import INFER, ONE, UNKNOWN, Answer, Atom, Size, are_chosen_apart, equal, is_less, product
+from codemod.layout.size import (
+    INFER,
+    ONE,
+    UNKNOWN,
+    Answer,
+    Atom,
+    Size,
+    are_chosen_apart,
+    equal,
+    is_at_most,
+    is_less,
+    product,
+)
 from codemod.layout.viewable import Legality, Target, judge, viewed
 
 ATOMS = [dim_atom("x", i, is_free=True) for i in range(3)] + [
@@ -60,6 +72,7 @@ def test_answers_hold_for_all_sizes(left: Size, right: Size, values: dict[Atom, 
     assert a is not None and b is not None
     if equal(left, right) is Answer.YES:
         assert a == b
+    assert not is_at_most(left, right) or a <= b
     if all(value > 1 for value in values.values()):
         assert is_less(left, right) is not Answer.YES or a < b
         assert is_less(left, right) is not Answer.NO or a >= b
