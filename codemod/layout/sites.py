@@ -37,7 +37,7 @@ __all__ = ["DECIDED", "VIEWS", "observe_foreign", "observed", "observed_function
 
 TORCH_DIM = Foreign("a Dim")
 """Observed as the receiver where it is torch's own that is called."""
-_DIMS = frozenset({"Dim", *(f"Dim.{hint}" for hint in DIM_HINTS)})
+_DIMS = frozenset({"Dim", "dims", *(f"Dim.{hint}" for hint in DIM_HINTS)})
 _VIEW = Rule((".view",), lambda: None, (), Alias.ALWAYS)
 
 
@@ -74,6 +74,12 @@ def observed_function(
     if name.removeprefix("torch.export.").removeprefix("dynamic_shapes.") in _DIMS and name.startswith("torch."):
         _note(node, TORCH_DIM, positional, keywords, frame)
         return TORCH_DIM
+    if name in ("torch._dynamo.mark_dynamic", "torch._dynamo.decorators.mark_dynamic"):
+        receiver = (
+            positional[0] if positional else keywords.get("t", Unknown("an argument that is missing", node.lineno))
+        )
+        _note(node, receiver, positional[1:], keywords, frame)
+        return None
     if not name.startswith("torch.") or last not in (*COPIES, "bmm", "matrix_exp") or is_open:
         return None
     given = [*positional, *(keywords[k] for k in ("input",) if k in keywords)]
