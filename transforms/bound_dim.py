@@ -29,9 +29,9 @@ import libcst as cst
 from codemod.finding import Action, Finding, Reason, Rewrite, Verdict
 from codemod.known_issues import is_mended
 from codemod.layout.batch import GRID_ISSUE, GRID_LIMIT
-from codemod.layout.op_call import Form, OpCall
+from codemod.layout.op_call import OpCall
 from codemod.layout.program import DIM_HINTS
-from codemod.layout.sites import TORCH_DIM
+from codemod.layout.sites import TORCH_DIM, TORCH_MARK
 from codemod.layout.value import Number, Tensor
 from codemod.settings import Settings
 from codemod.transform import Example, Transform
@@ -281,12 +281,12 @@ def _marks_batch(call: OpCall) -> bool:
 
 def _marked_sizes(call: OpCall) -> list[int | None] | None:
     """Of dim 0 of what is marked, where numbers; None where it is no mark of torch's."""
-    if not call.observations or call.form is Form.METHOD:
+    if not call.observations or any(seen.receiver != TORCH_MARK for seen in call.observations):
         return None
-    receivers = [seen.receiver for seen in call.observations]
+    marked = [seen.arguments[0] for seen in call.observations]
     if not _marks_batch(call):
-        return [None for _ in receivers]
-    layouts = [value.default.exposed(1) if isinstance(value, Tensor) else None for value in receivers]
+        return [None for _ in marked]
+    layouts = [value.default.exposed(1) if isinstance(value, Tensor) else None for value in marked]
     return [
         layout.dims[0].size.constant if layout and layout.dims and not layout.dims[0].pack else None
         for layout in layouts
