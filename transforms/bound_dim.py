@@ -241,7 +241,8 @@ def _gap(call: cst.Call, last: cst.Arg) -> cst.BaseParenthesizableWhitespace:
 def _reasons(call: OpCall, settings: Settings) -> tuple[Reason, ...]:
     if settings.max_batch:
         return (Reason(f"the settings say that a batch has at most {settings.max_batch}"),)
-    return (*call.batches, Reason(f"kernels of bmm take at most {GRID_LIMIT:,} matrices in one launch"))
+    each = (Reason(f"each is {call.share} matrices of it"),) if call.share > 1 else ()
+    return (*call.batches, *each, Reason(f"kernels of bmm take at most {GRID_LIMIT:,} matrices in one launch"))
 
 
 def _bound(call: OpCall, settings: Settings) -> int | None:
@@ -249,7 +250,7 @@ def _bound(call: OpCall, settings: Settings) -> int | None:
     if settings.max_batch is not None and call.is_batch is not False and not _makes_several(call):
         return settings.max_batch
     is_shared = _is_hint(call) and call.is_batch is False  # maybe one name for dims that have nothing in common
-    return GRID_LIMIT if _meets_grid(call, settings) and not is_shared else None
+    return GRID_LIMIT // call.share if _meets_grid(call, settings) and not is_shared else None
 
 
 def _meets_grid(call: OpCall, settings: Settings) -> bool:

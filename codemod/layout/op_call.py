@@ -125,6 +125,8 @@ class OpCall:
     """Of matrix_exp and view: the `torch.compile` of this file that reaches it."""
     batches: tuple[Reason, ...] = ()
     """Of Dim: the bmm calls of this file that take it as their batch."""
+    share: int = 1
+    """Of Dim: how many matrices of those bmm calls each of its elements is."""
     largest: int | None = None
     """Of Dim: the largest batch that was recorded at a bmm which takes that very size."""
     fixing: tuple[Reason, ...] = ()

@@ -18,6 +18,8 @@ from codemod.layout.size import Size
 from codemod.layout.varying import Varying, survey_varying
 from codemod.syntax.parse import Syntax
 
+Varied = Set[tuple[str | None, int | None]]
+"""Dims that exports let vary: (owner, dim)."""
 _SIZED = frozenset({"view", "reshape"})
 _COMPILED = frozenset({"matrix_exp", "view"})
 
@@ -62,7 +64,8 @@ def _told_of_dim(dim: OpCall, calls: Sequence[OpCall], varying: Varying) -> OpCa
     examples = {(one.sample, one.line) for one in exports if one.sample in (0, 1)}
     return replace(
         dim,
-        batches=tuple(Reason("its batch goes into a bmm here", line=call.span.line) for call in users),
+        batches=tuple(_met(call, varied) for call in users),
+        share=max((_share(call, varied) for call in users), default=1),
         largest=max((batch[1] for batch in recorded if batch is not None), default=None),
         fixing=tuple(
             Reason(f"the example input has size {size} there: export takes that for a constant", line=line)
@@ -86,7 +89,20 @@ def _hint(attribute: ast.Attribute, function: str, syntax: Syntax) -> OpCall:
     return OpCall(syntax.source.path, "Dim", Form.FUNCTION, syntax.span(node), node, (observation,), function=function)
 
 
-def _takes(bmm: OpCall, varied: Set[tuple[str | None, int | None]], whole: bool = False) -> bool:
+def _met(bmm: OpCall, varied: Varied) -> Reason:
+    others = "" if _takes(bmm, varied, whole=True) or _share(bmm, varied) > 1 else ", times other sizes"
+    return Reason(f"its batch goes into a bmm here{others}", line=bmm.span.line)
+
+
+def _share(bmm: OpCall, varied: Varied) -> int:
+    """How many matrices each element of the dim is, where that is a number; else 1, of which there are more."""
+    firsts = {tensor.default.dims[0].size for seen in bmm.observations for tensor in operands(seen)}
+    products = [(monomial, number) for size in firsts for monomial, number in size.terms or ()]
+    alone = (n for monomial, n in products if len(monomial) == 1 and (monomial[0].owner, monomial[0].dim) in varied)
+    return max(alone, default=1)
+
+
+def _takes(bmm: OpCall, varied: Varied, whole: bool = False) -> bool:
     """Is one of these dims in the batch of some operand; with `whole` that very size, whichever way it is reached?"""
 
     def is_met(observation: Observation) -> bool:

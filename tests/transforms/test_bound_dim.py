@@ -236,6 +236,16 @@ def test_a_bmm_over_the_dim_shows_the_bound(export: str) -> None:
     assert finding.reasons[0].line == program[: program.index("torch.bmm")].count("\n") + 1
 
 
+def test_several_matrices_for_each_element_leave_a_lower_bound() -> None:
+    heads = "b = a.shape[0]\n        return torch.bmm(a.reshape(b * 8, 3, 4), a.reshape(b * 8, 4, 3))"
+    (finding,) = findings(HEADER + BMM.format(heads, EXPORTS["by name"]), NAME)
+    assert finding.replacement == 'Dim("n", max=8191)'
+    heads = "b, h, t = a.shape\n        return torch.bmm(a.reshape(b * h, t, 1), a.reshape(b * h, 1, t))"
+    (finding,) = findings(HEADER + BMM.format(heads, EXPORTS["by name"]), NAME)
+    assert finding.replacement == 'Dim("n", max=65535)'
+    assert finding.reasons[0].text == "its batch goes into a bmm here, times other sizes"
+
+
 @pytest.mark.parametrize("export", HINTED.values(), ids=HINTED)
 def test_a_bmm_over_a_hint_shows_the_bound(export: str) -> None:
     program = (HEADER + BMM.format("return torch.bmm(a, b)", export)).replace('    n = Dim("n")\n', "")
