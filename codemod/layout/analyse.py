@@ -21,7 +21,7 @@ NOTHING: Mapping[ast.Call, Seen] = MappingProxyType({})
 def analyse(syntax: Syntax, project: Project, seen: Mapping[ast.Call, Seen] = NOTHING) -> tuple[OpCall, ...]:
     """Every site of the file, in order of position."""
     program = survey(syntax.tree, syntax.source.path)
-    if not program.sites and not any(routine.suppliers for routine in program.routines):
+    if not program.sites and not any("export" in routine.called for routine in program.routines):  # with bare hints
         program.dissolve()
         return ()
     interpreter = FileInterpreter(program, project)

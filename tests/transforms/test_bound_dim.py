@@ -253,6 +253,11 @@ def test_a_bmm_over_a_hint_shows_the_bound(export: str) -> None:
     assert rewritten(program, NAME, Settings(max_batch=64)) == program.replace("Dim.DYNAMIC", "Dim.DYNAMIC(max=64)")
 
 
+def test_a_hint_is_found_in_a_file_that_holds_nothing_else_to_decide() -> None:
+    text = HEADER + BMM.format("return a + b", HINTED["in place"]).replace('    n = Dim("n")\n', "")
+    assert rewritten(text, NAME, Settings(max_batch=64)) == text.replace("DYNAMIC", "DYNAMIC(max=64)")
+
+
 @pytest.mark.parametrize("export", HINTED.values(), ids=HINTED)
 def test_a_hint_without_a_known_bound_is_left_alone(export: str) -> None:
     assert not findings((HEADER + BMM.format("return a + b", export)).replace('    n = Dim("n")\n', ""), NAME)
