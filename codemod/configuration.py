@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from codemod.settings import Settings, Sites, SizeSpelling, To
-from codemod.sources.requirements import lowest_torch
+from codemod.sources.requirements import declared_torch
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,61 +30,66 @@ class UsageError(Exception):
     """What the user asked for cannot be done as asked; the message says place, fact and next step."""
 
 
-def find(paths: Sequence[str]) -> Path | None:
-    """The nearest pyproject.toml with our table, at or above what `paths` have in common.
+def configured(paths: Sequence[str], known: Sequence[str], config: Path | None = None) -> Settings:
+    """The Settings for these paths; `known` are the names of the transforms.
 
-    Raises UsageError for one on the way that names us and is broken.
+    They are those of the nearest pyproject.toml with our table, at or above what `paths` have in common; or of
+    `config`, whose patterns are relative to the current folder.
+    Raises UsageError for a file that cannot be read or says something unknown, and for one on the way that names us
+    and is broken.
     """
-    common = Path(os.path.commonpath([Path(path).absolute() for path in paths or ["."]]))
-    for folder in (common, *common.parents) if common.is_dir() else common.parents:
+    read = cache(_read)
+    if config is not None:
+        if not config.is_file():
+            raise UsageError(f"--config {config}: no such file; check the path")
+        settings = _load(config, read(config), known)
+    else:
+        settings = _found(paths, known, read)
+    if settings.torch is not None:
+        return settings
+    return replace(settings, torch=declared_torch(_folders(paths), lambda file: _document(file, read)))
+
+
+def _found(paths: Sequence[str], known: Sequence[str], read: Callable[[Path], bytes]) -> Settings:
+    for folder in _folders(paths):
         file = folder / "pyproject.toml"
         # another project's broken file is none of ours
-        if file.is_file() and b"torch-codemod" in _read(file) and _table(file) is not None:
-            return file
-    return None
+        if file.is_file() and b"torch-codemod" in read(file) and _table(file, read(file)) is not None:
+            return replace(_load(file, read(file), known), root=str(folder))
+    return Settings()
 
 
-def declared_torch(paths: Sequence[str]) -> str | None:
-    """The lowest torch that the nearest pyproject.toml of a project asks for; None where it does not say."""
+def _folders(paths: Sequence[str]) -> list[Path]:
+    """What `paths` have in common, and the folders above."""
     common = Path(os.path.commonpath([Path(path).absolute() for path in paths or ["."]]))
-    for folder in (common, *common.parents):
-        project = _project(folder / "pyproject.toml")
-        if project is not None:
-            extras = project.get("optional-dependencies")
-            asked = [project.get("dependencies"), *(extras.values() if isinstance(extras, dict) else ())]
-            texts = (text for group in asked if isinstance(group, list) for text in group)
-            return lowest_torch(text for text in texts if isinstance(text, str))
-    return None
+    return [common, *common.parents] if common.is_dir() else [*common.parents]
 
 
-def _project(file: Path) -> Mapping[str, Any] | None:
-    """Its `[project]`; None where it has none, or is not ours to complain of."""
+def _document(file: Path, read: Callable[[Path], bytes]) -> Mapping[str, Any]:
+    """Empty where it is not there, or not ours to complain of."""
     try:
-        project = tomllib.loads(file.read_text(encoding="utf-8")).get("project")
-    except (OSError, ValueError):  # of TOML and of UTF-8
-        return None
-    return project if isinstance(project, dict) else None
+        return tomllib.loads(read(file).decode("utf-8")) if file.is_file() else {}
+    except (UsageError, ValueError):  # of TOML and of UTF-8
+        return {}
 
 
-def load(file: Path, known: Sequence[str]) -> Settings:
-    """The Settings in that file; `known` are the names of the transforms.
-
-    Raises UsageError for a file that cannot be read or says something unknown.
-    """
+def _load(file: Path, raw: bytes, known: Sequence[str]) -> Settings:
     given: dict[str, Any] = {}
-    for key, value in (_table(file) or {}).items():
+    for key, value in (_table(file, raw) or {}).items():
         reader = _READERS.get(key)
         if reader is None:
-            raise UsageError(f"{_place(file, key)}: {_TABLE} has no setting `{key}`; {_instead(key, list(_READERS))}")
+            raise UsageError(
+                f"{_place(file, raw, key)}: {_TABLE} has no setting `{key}`; {_instead(key, list(_READERS))}"
+            )
         try:
             given[key.replace("-", "_")] = reader(value)
         except ValueError as error:
-            raise UsageError(f"{_place(file, key)}: {_TABLE} {key} {error}") from None
+            raise UsageError(f"{_place(file, raw, key)}: {_TABLE} {key} {error}") from None
     settings = replace(Settings(), **given)
-    check_names(f"{_place(file, 'select')}: {_TABLE} select", settings.select, known)
-    check_names(f"{_place(file, 'ignore')}: {_TABLE} ignore", settings.ignore, known)
+    check_names(f"{_place(file, raw, 'select')}: {_TABLE} select", settings.select, known)
+    check_names(f"{_place(file, raw, 'ignore')}: {_TABLE} ignore", settings.ignore, known)
     for pattern, names in settings.per_file_ignores:
-        check_names(f"{_place(file, 'per-file-ignores')}: {_TABLE} per-file-ignores {pattern!r}", names, known)
+        check_names(f"{_place(file, raw, 'per-file-ignores')}: {_TABLE} per-file-ignores {pattern!r}", names, known)
     return settings
 
 
@@ -108,21 +114,23 @@ def _read(file: Path) -> bytes:
         ) from None
 
 
-def _table(file: Path) -> Mapping[str, Any] | None:
+def _table(file: Path, raw: bytes) -> Mapping[str, Any] | None:
     """Our table; None where there is none."""
     try:
-        tool = tomllib.loads(_read(file).decode("utf-8")).get("tool", {})
+        tool = tomllib.loads(raw.decode("utf-8")).get("tool", {})
     except ValueError as error:  # of TOML and of UTF-8
         raise UsageError(f"{file}: not valid TOML ({error}); mend the file") from None
     table = tool.get("torch-codemod") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise UsageError(f"{_place(file, 'torch-codemod')}: {_TABLE} must be a table, not {table!r}; mend the file")
+        raise UsageError(
+            f"{_place(file, raw, 'torch-codemod')}: {_TABLE} must be a table, not {table!r}; mend the file"
+        )
     return table
 
 
-def _place(file: Path, key: str) -> str:
+def _place(file: Path, raw: bytes, key: str) -> str:
     """With the line that sets the key, where one does so plainly within our table."""
-    lines = _read(file).decode("utf-8").splitlines()
+    lines = raw.decode("utf-8").splitlines()
     header = next((i for i, line in enumerate(lines) if line.strip().startswith(_TABLE[:-1])), 0)
     for number, line in enumerate(lines[header:], start=header + 1):
         if re.match(rf"\s*(?:\[tool\.torch-codemod\.)?[\"']?{re.escape(key)}[\"']?\s*[=\]]", line):

@@ -31,11 +31,24 @@ from codemod.syntax.suppress import suppressions
 from codemod.transform import Transform
 
 _CANDIDATE = re.compile(
-    rb"\.view(?:_as)?\b|bmm\s*\(|\bDim(?:\.DYNAMIC|\.AUTO)?\s*\(|matrix_exp\b|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
+    rb"\.view(?:_as)?\b|bmm\s*\(|\b(?:bmm|Dim)\s+as\b|\bDim(?:\.DYNAMIC\b|\.AUTO\b|\s*\()|export\.dims\s*\(|import[^\n]*\bdims\b"
+    rb"|mark_dynamic\b|matrix_exp\b|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
     rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])"
     rb"|out\s*=[^,\n]*\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(|torch-codemod:"
 )
-_WORDS = (b".view", b"bmm", b"Dim", b"matrix_exp", b"reshape", b"flatten", b"ravel", b"contiguous", b"torch-codemod:")
+_WORDS = (
+    b".view",
+    b"bmm",
+    b"Dim",
+    b"dims",
+    b"mark_dynamic",
+    b"matrix_exp",
+    b"reshape",
+    b"flatten",
+    b"ravel",
+    b"contiguous",
+    b"torch-codemod:",
+)
 """One of them is in whatever the expression above finds; looking for them first is much faster."""
 _COPY = re.compile(rb"\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(")
 _TOLD_BY = {

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from importlib import metadata
 
+from packaging.version import Version
+
 _TORCH = "https://github.com/pytorch/pytorch"
 _REFUSED = r"view size is not compatible with input tensor's size and stride"
 _REFUSED_IN_A_TRACE = r"Cannot view a tensor with shape .* and strides"
@@ -150,7 +152,7 @@ def match(message: str, operation: str | None, stage: str, *, eager_passes: bool
 def is_mended(number: int, lowest: str | None) -> bool:
     """Whether all releases of torch from `lowest` on are known to be free of the issue; False where that is None."""
     fixed = next((issue.fixed for issue in KNOWN_ISSUES if issue.number == number), None)
-    return lowest is not None and fixed is not None and _release(fixed) <= _release(lowest)
+    return lowest is not None and fixed is not None and Version(fixed) <= Version(lowest)
 
 
 def installed_torch() -> str | None:

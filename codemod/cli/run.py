@@ -114,13 +114,13 @@ def settings_of(
     to: To | None = None,
 ) -> Settings:
     """The command line over the file over the defaults."""
-    from codemod.configuration import check_names
+    from codemod.configuration import check_names, configured
     from codemod.registry import transforms
 
     known = list(transforms())
     check_names("--select", select, known)
     check_names("--ignore", ignore, known)
-    settings = _configured([stdin_filename or "."] if paths == [STDIN] else paths, config, known)
+    settings = configured([stdin_filename or "."] if paths == [STDIN] else paths, known, config)
     return replace(
         settings,
         select=select or settings.select,
@@ -128,20 +128,6 @@ def settings_of(
         sites=sites or settings.sites,
         to=to or settings.to,
     )
-
-
-def _configured(paths: list[str], config: Path | None, known: list[str]) -> Settings:
-    """Those of a pyproject.toml; patterns of one that is named by --config are relative to the current folder."""
-    from codemod.configuration import UsageError, declared_torch, find, load
-
-    if config is not None:
-        if not config.is_file():
-            raise UsageError(f"--config {config}: no such file; check the path")
-        settings = load(config, known)
-    else:
-        found = find(paths)
-        settings = replace(load(found, known), root=str(found.parent)) if found is not None else Settings()
-    return replace(settings, torch=settings.torch or declared_torch(paths))
 
 
 def _run_stdin(name: str, raw: bytes, settings: Settings, logs: list[str], evidence: list[Path]) -> RunResult:

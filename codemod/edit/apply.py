@@ -148,7 +148,7 @@ def _prove(syntax: Syntax, text: str, done: Sequence[_Target], needed: Sequence[
         tree = parse_module(text)
     except (SyntaxError, ValueError) as error:
         raise EditError(f"{syntax.source.path}: the edited text does not parse: {error}") from error
-    edited = frozenset(id(target.call) for target in done)
+    edited = frozenset(id(node) for target in done for node in (target.call, target.call.func))
     added = {needed_import.statement for needed_import in needed if needed_import.is_new}
     if not is_unchanged_outside(syntax.tree, tree, edited, added):
         raise EditError(f"{syntax.source.path}: an edit would change more than its calls")

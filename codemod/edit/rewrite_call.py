@@ -52,10 +52,12 @@ def _parsed(code: str) -> cst.Call | Refused:
         call = cst.parse_expression(f"({code}\n)")
     except cst.ParserSyntaxError as error:
         return Refused(f"LibCST cannot parse the call ({error.message})")
-    if not isinstance(call, cst.Call):
+    if not isinstance(call, cst.Call | cst.Attribute):
         raise EditError(f"not a call: {code}")
     call = call.with_changes(lpar=call.lpar[1:], rpar=call.rpar[:-1])
-    return call if _code(call) == code else Refused("LibCST does not give the call's text back unchanged")
+    if _code(call) != code:
+        return Refused("LibCST does not give the call's text back unchanged")
+    return call if isinstance(call, cst.Call) else cst.Call(call)  # a bare `Dim.AUTO` is decided as a call
 
 
 def _rewritten(

@@ -16,6 +16,7 @@ stay in the exported program and in AOTInductor's package, whatever the size at 
 from __future__ import annotations
 
 import torch
+from torch.compiler import is_compiling
 
 MATRICES = 65_535
 ELEMENTS = 2**31 - 1
@@ -39,7 +40,7 @@ def chunked_bmm(
     while it works off a batch above `chunk`, and refuses one above `max_batch` (rounded up to whole chunks).  Eager
     code has no use for it, and with `out=` or under `torch.func` transforms a program holds one bmm nevertheless.
     """
-    if max_batch is not None and out is None and torch.compiler.is_compiling():
+    if max_batch is not None and out is None and is_compiling():
         return _traced(input, mat2, chunk, max_batch)
     step = _step(input, mat2, chunk)
     if step is None:
@@ -56,18 +57,19 @@ def chunked_bmm(
 
 def _step(input: torch.Tensor, mat2: torch.Tensor, chunk: int | None) -> int | None:
     """Matrices at a time; None where one `torch.bmm` does it, or is to raise its own error."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+    if is_compiling() or torch._C._is_tracing():
         return None
     if type(input) not in _PLAIN or type(mat2) not in _PLAIN or input.is_nested or mat2.is_nested:
         return None
-    if input.dim() != 3 or mat2.dim() != 3:
+    shape, other = input.shape, mat2.shape
+    if len(shape) != 3 or len(other) != 3:
         return None
-    batch, n, m = input.shape
-    p = mat2.shape[2]
-    step = min(chunk or MATRICES, max(ELEMENTS // max(n * m, m * p, n * p, 1), 1))
-    if batch <= step:  # nearly every call: what is dearer to look at comes after
-        return None
-    if mat2.shape[:2] != (batch, m) or not (n and m and p) or _is_wrapped(input) or _is_wrapped(mat2):
+    (batch, n, m), p = shape, other[2]
+    most = chunk or MATRICES
+    if batch <= most and batch * n * m <= ELEMENTS and batch * m * p <= ELEMENTS and batch * n * p <= ELEMENTS:
+        return None  # nearly every call: what is dearer to look at comes after
+    step = min(most, max(ELEMENTS // max(n * m, m * p, n * p, 1), 1))
+    if batch <= step or other != (batch, m, p) or not (n and m and p) or _is_wrapped(input) or _is_wrapped(mat2):
         return None
     return step if _are_alike(input, mat2) and input.device.type != "meta" else None
 

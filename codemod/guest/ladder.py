@@ -557,14 +557,20 @@ class Failure:
         self.stage = "compile" if is_compiler and stopped.stage in ("forward", "backward") else stopped.stage
 
     def told(self):
+        node = _interpreted(self.outer)
         nodes, operation = self._aliased() or self._generated() or ((), self._named() or self._in_cpp())
+        if operation is None and node is not None:
+            operation = _bare(str(node.target))
         kind, message = self._innermost()
         return {
             "stage": self.stage,
             "type": kind,
             "message": _message(message),
             "operation": operation,
-            "frames": self._sections() or self._of_nodes(nodes, operation) or self._users(self.stack),
+            "frames": self._sections()
+            or self._of_nodes(nodes, operation)
+            or (self._users(_frames(node.stack_trace or "")) if node is not None else [])
+            or self._users(self.stack),
         }
 
     def _innermost(self):
@@ -633,6 +639,17 @@ class Failure:
 
     def _users(self, frames):
         return [frame for frame in frames if _is_users(frame["path"], self.request)]
+
+
+def _interpreted(error):
+    """The node of a graph that Inductor, which runs graphs to compile them, was at."""
+    found = None
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            node = frame.f_locals.get("n") if frame.f_code.co_name == "run_node" else None
+            found = node if hasattr(node, "stack_trace") else found
+        error = error.__cause__
+    return found
 
 
 def _bare(operation):

@@ -21,7 +21,7 @@ NOTHING: Mapping[ast.Call, Seen] = MappingProxyType({})
 def analyse(syntax: Syntax, project: Project, seen: Mapping[ast.Call, Seen] = NOTHING) -> tuple[OpCall, ...]:
     """Every site of the file, in order of position."""
     program = survey(syntax.tree, syntax.source.path)
-    if not program.sites:
+    if not program.sites and not any("export" in routine.called for routine in program.routines):  # with bare hints
         program.dissolve()
         return ()
     interpreter = FileInterpreter(program, project)
@@ -32,7 +32,7 @@ def analyse(syntax: Syntax, project: Project, seen: Mapping[ast.Call, Seen] = NO
         for call in routine.sites
         if (found := _op_call(call, routine, program, interpreter, syntax, seen.get(call, UNSEEN))) is not None
     ]
-    told = tell(calls, program, syntax.tree)
+    told = tell(calls, program, syntax)
     program.dissolve()
     return tuple(
         sorted(
@@ -73,7 +73,7 @@ def _op_call(
 def _operation(call: ast.Call, program: Program) -> tuple[str, Form]:
     name = program.resolve(dotted(call.func))
     last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
-    if last in DIM_HINTS:
+    if last in DIM_HINTS or last == "dims":
         last = "Dim"
     if name.startswith("torch.Tensor."):
         return last, Form.UNBOUND

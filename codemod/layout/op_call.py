@@ -100,10 +100,11 @@ class OpCall:
 
     path: str
     operation: str
-    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim, matrix_exp."""
+    """view, view_as, reshape, reshape_as, flatten, contiguous, bmm, Dim, mark_dynamic, matrix_exp."""
     form: Form
     span: Span
     node: ast.Call
+    """Of a `Dim.AUTO` that is not called, a call of it without arguments, which the tree does not hold."""
     observations: tuple[Observation, ...]
     """Empty where the analysis did not reach the call."""
     writes: tuple[Reason, ...] = ()
@@ -124,9 +125,17 @@ class OpCall:
     """Of matrix_exp and view: the `torch.compile` of this file that reaches it."""
     batches: tuple[Reason, ...] = ()
     """Of Dim: the bmm calls of this file that take it as their batch."""
+    share: int = 1
+    """Of Dim: how many matrices of those bmm calls each of its elements is."""
     largest: int | None = None
     """Of Dim: the largest batch that was recorded at a bmm which takes that very size."""
     fixing: tuple[Reason, ...] = ()
     """Of Dim: exports whose example input has size 0 or 1 there, which torch takes for a constant."""
+    sample: int | None = None
+    """Of Dim: the largest size there of an example input."""
+    is_batch: bool | None = None
+    """Of Dim: whether the exports of this file have it as dim 0, and nowhere else; None where none has it."""
+    packages: tuple[Reason, ...] = ()
+    """Of Dim: what packages programs of this file for AOTInductor."""
     seen: Seen = UNSEEN
     """What logs and recorded runs show of it."""

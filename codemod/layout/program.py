@@ -11,7 +11,7 @@ from codemod.sources.package import package_of
 VIEWS = frozenset({"view", "view_as"})
 COPIES = frozenset({"reshape", "reshape_as", "flatten", "contiguous", "ravel"})
 """Ops that return a view or a copy: what is written to their result may be lost."""
-DECIDED = VIEWS | {"bmm", "Dim", "matrix_exp"}
+DECIDED = VIEWS | {"bmm", "Dim", "mark_dynamic", "matrix_exp"}
 DIM_HINTS = frozenset({"DYNAMIC", "AUTO"})
 """`Dim.DYNAMIC(min=2)` is decided as `Dim("n", min=2)` is."""
 RESHAPERS = frozenset(
@@ -28,6 +28,8 @@ _CHANGERS = frozenset(
 _SUPPLIERS = frozenset(
     {"DataLoader", "export", "split", "range", "export_for_training", "compile", "aoti_compile_and_package"}
 )
+_RENAMED = frozenset({"Dim", "bmm", "mark_dynamic", "matrix_exp"})
+_EXPORTERS = frozenset({"torch.export", "torch.export.dynamic_shapes"})
 REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 """Methods of a module that bind an attribute by its name."""
 
@@ -420,8 +422,11 @@ class _Surveyor:
             self._see_changed(function.value.id, routine)
         if name in _SUPPLIERS:
             routine.suppliers.append(call)
-        is_hint = name in DIM_HINTS and type(function) is ast.Attribute and _last(function.value) in self.decided
-        if name in self.decided or is_hint or (name == "reshape" and _is_sized_by_number(call, routine.node)):
+        is_dim = type(function) is ast.Attribute and (
+            (name in DIM_HINTS and _last(function.value) in self.decided)
+            or (name == "dims" and _last(function.value) == "export")
+        )
+        if name in self.decided or is_dim or (name == "reshape" and _is_sized_by_number(call, routine.node)):
             self._add_site(call, routine)
         if is_guarded:
             self.guarded.add(id(call))
@@ -595,13 +600,13 @@ def _parameters(node: FunctionNode) -> set[str]:
 
 
 def _renamed_imports(tree: ast.Module) -> frozenset[str]:
-    """`D` of `from torch.export import Dim as D`."""
+    """`D` of `from torch.export import Dim as D`; `dims`, which other things are called as well."""
     return frozenset(
-        alias.asname
+        alias.asname or alias.name
         for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.asname and alias.name in ("Dim", "bmm", "matrix_exp")
+        if (alias.asname and alias.name in _RENAMED) or (alias.name == "dims" and (node.module or "") in _EXPORTERS)
     )
 
 

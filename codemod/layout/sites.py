@@ -36,8 +36,9 @@ from codemod.layout.viewable import Judgement, Legality, Target, judge, viewed
 __all__ = ["DECIDED", "VIEWS", "observe_foreign", "observed", "observed_function"]
 
 TORCH_DIM = Foreign("a Dim")
-"""Observed as the receiver where it is torch's own that is called."""
-_DIMS = frozenset({"Dim", *(f"Dim.{hint}" for hint in DIM_HINTS)})
+TORCH_MARK = Foreign("mark_dynamic")
+"""Observed as the receivers where it is torch's own that is called."""
+_DIMS = frozenset({"Dim", "dims", *(f"Dim.{hint}" for hint in DIM_HINTS)})
 _VIEW = Rule((".view",), lambda: None, (), Alias.ALWAYS)
 
 
@@ -74,6 +75,10 @@ def observed_function(
     if name.removeprefix("torch.export.").removeprefix("dynamic_shapes.") in _DIMS and name.startswith("torch."):
         _note(node, TORCH_DIM, positional, keywords, frame)
         return TORCH_DIM
+    if name in ("torch._dynamo.mark_dynamic", "torch._dynamo.decorators.mark_dynamic"):
+        marked = positional[:1] or [keywords.get("t", Unknown("an argument that is missing", node.lineno))]
+        _note(node, TORCH_MARK, marked, keywords, frame)
+        return None
     if not name.startswith("torch.") or last not in (*COPIES, "bmm", "matrix_exp") or is_open:
         return None
     given = [*positional, *(keywords[k] for k in ("input",) if k in keywords)]

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from codemod.layout.program import Program, Routine, dotted
 from codemod.layout.record import record
 
+_DIM = ("torch.export.Dim", "torch.export.dims", "torch.export.dynamic_shapes.Dim", "torch.export.dynamic_shapes.dims")
+_PACKAGING = "aoti_compile_and_package"
+_CHECK = "AOTI_RUNTIME_CHECK_INPUTS"
 _MAKERS = frozenset({"rand", "randn", "zeros", "ones", "empty", "full", "randint"})
 
 
@@ -31,8 +34,12 @@ class DynamicDim:
     sample: int | None
     """Its size in the example input."""
     line: int
-    made_by: int | None
-    """Id of the call of `Dim` that made it; None for DYNAMIC and AUTO."""
+    made_by: int
+    """Id of the call of `Dim` that made it, or of the `Dim.AUTO` that it is."""
+    hint: ast.Attribute | None
+    """`Dim.DYNAMIC` or `Dim.AUTO`, where that is not called."""
+    function: str
+    """Qualified name of the function that exports."""
 
 
 @record(frozen=True, slots=True)
@@ -40,15 +47,32 @@ class Varying:
     loaders: tuple[Loader, ...] = ()
     dims: tuple[DynamicDim, ...] = ()
     has_dim: bool = False
-    """Some `torch.export.Dim` is made in the file."""
+    """The file imports `torch.export.Dim`, by whatever name, or makes one."""
+    packages: tuple[int, ...] = ()
+    """Lines that make a package of AOTInductor's, which checks no bounds: none where the file has it do so."""
 
 
 def survey_varying(program: Program) -> Varying:
     """What the calls that make loaders, slice by steps or export tell."""
     loaders = [told for r in program.routines for call in r.suppliers for told in _loaders(call, r, program)]
     dims = [told for r in program.routines for call in r.suppliers for told in _exported(call, r, program)]
-    has_dim = any("Dim" in routine.called for routine in program.routines)
-    return Varying(tuple(sorted(loaders, key=lambda loader: loader.line)), tuple(dims), has_dim)
+    return Varying(
+        tuple(sorted(loaders, key=lambda loader: loader.line)),
+        tuple(dims),
+        bool(dims) or any(path.startswith(_DIM) for path in program.imports.values()),
+        tuple(_packaged(program)),
+    )
+
+
+def _packaged(program: Program) -> Iterator[int]:
+    lines = [call.lineno for r in program.routines for call in r.suppliers if _is_packaging(call, program)]
+    if lines and all(getattr(node, "value", None) != _CHECK for node in ast.walk(program.routines[0].node)):
+        yield from lines
+
+
+def _is_packaging(call: ast.Call, program: Program) -> bool:
+    name = program.resolve(dotted(call.func))
+    return name.startswith("torch.") and name.endswith(_PACKAGING)
 
 
 def constant_key(node: ast.expr, routine: Routine, program: Program) -> str:
@@ -181,8 +205,9 @@ def _exported(call: ast.Call, routine: Routine, program: Program) -> Iterator[Dy
             sample = None
             if isinstance(samples, ast.Tuple) and parameters.index(parameter) < len(samples.elts):
                 sample = _size(samples.elts[parameters.index(parameter)], dim, routine, program)
-            made_by = id(made) if isinstance(made, ast.Call) else None
-            yield DynamicDim(f"{model.name}.forward.{parameter}", dim, sample, call.lineno, made_by)
+            hint = made if isinstance(made, ast.Attribute) else None
+            owner = f"{model.name}.forward.{parameter}"
+            yield DynamicDim(owner, dim, sample, call.lineno, id(made), hint, routine.name)
 
 
 def _class_of(node: ast.expr | None, routine: Routine, program: Program) -> ast.ClassDef | None:
@@ -218,8 +243,8 @@ def _dims(spec: ast.expr | None, routine: Routine, program: Program) -> Iterator
     for dim, node in pairs:
         made = resolved(node, routine, program)
         name = program.resolve(dotted(made.func if isinstance(made, ast.Call) else made)) if made else ""
-        if name.startswith("torch.export.") and ".Dim" in name and not name.endswith("STATIC"):
-            yield dim, made  # type: ignore[misc]
+        if made is not None and name.startswith(_DIM) and not name.endswith("STATIC"):
+            yield dim, made
 
 
 def _size(node: ast.expr, dim: int, routine: Routine, program: Program) -> int | None:

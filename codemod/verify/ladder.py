@@ -106,19 +106,32 @@ def _ending(ended: Ended, asked: Climb, stack: Path) -> Failure:
     """Of a process that left no answer; the user's frames are those that the guest's fault handler wrote."""
     said = [line for line in ended.err.splitlines() if line.strip()]
     if ended.code is None:
-        kind, message = "TimeoutExpired", f"not done after {asked.timeout:g} seconds"
+        kind, message = "TimeoutExpired", f"not done after {asked.timeout:g} seconds{_busy_with(stack)}"
     else:
         kind = signal.Signals(-ended.code).name if ended.code < 0 else f"exit code {ended.code}"
         message = said[-1].strip() if said else "the process ended without a word"
     return Failure("run", kind, message, frames=_stopped_in(asked, stack))
 
 
+def _busy_with(stack: Path) -> str:
+    """What took the time, where the compiler rather than the program did."""
+    frames = {Path(match["path"]).name for match in _STACK_FRAME.finditer(_text(stack))}
+    if "cpp_builder.py" in frames:
+        return ", while a C++ compiler worked on Inductor's kernels; --timeout gives it more"
+    if frames & {"compile_fx.py", "convert_frame.py", "aot_autograd.py"}:
+        return ", while torch compiled; --timeout gives it more"
+    return ""
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
 def _stopped_in(asked: Climb, stack: Path) -> tuple[Frame, ...]:
     """The frames in the folder of the target, innermost last."""
-    text = stack.read_text(encoding="utf-8", errors="replace") if stack.exists() else ""
     place = Path(asked.target.rpartition(":")[0])
     own = str((place.parent if place.suffix == ".py" else Path()).absolute())
-    found = [match for match in _STACK_FRAME.finditer(text) if match["path"].startswith(own)]
+    found = [match for match in _STACK_FRAME.finditer(_text(stack)) if match["path"].startswith(own)]
     return tuple(Frame(m["path"], int(m["line"]), m["function"], _line(m["path"], int(m["line"]))) for m in found[::-1])
 
 

@@ -10,7 +10,7 @@ import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codemod.configuration import UsageError, find, load
+from codemod.configuration import UsageError, configured
 from codemod.in_place import write_changes
 from codemod.registry import transforms
 from codemod.result import RunResult
@@ -89,10 +89,7 @@ def rewrite(whole: Whole, scratch: Path, sites: Sites | None = None) -> tuple[st
 
 
 def _settings(whole: Whole) -> Settings:
-    found = find([str(whole.file)])
-    if found is None:
-        return Settings()
-    return replace(load(found, list(transforms())), exclude=(), per_file_ignores=())
+    return replace(configured([str(whole.file)], list(transforms())), root=".", exclude=(), per_file_ignores=())
 
 
 def _copy_or_link(source: str, copied: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +222,27 @@ def test_what_needs_a_compiler_is_skipped_without_one(stand: Stand, rung: str, t
         answer = climb(stand, rung, "def f(x):\n    return x + 1\n", inputs="torch.ones(2)")
     assert answer["status"] == "skipped"
     assert answer["why"].startswith("no C++ compiler (")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
+def test_what_inductor_says_without_a_place_is_told_of_the_node_that_it_was_at(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does where it compares symbolic strides, outside of any lowering."""
+    from torch._inductor.graph import GraphLowering
+
+    run = GraphLowering.run_node
+
+    def run_node(self: GraphLowering, n: torch.fx.Node) -> object:
+        if "sin" in str(n.target):
+            raise TypeError("cannot determine truth value of Relational: 1 < s53")
+        return run(self, n)
+
+    monkeypatch.setattr(GraphLowering, "run_node", run_node)
+    answer = climb(stand, "inductor", "def f(x):\n    y = x + 1\n    return y.sin() * 2\n", inputs="torch.ones(2)")
+    failure = answer["failure"]
+    assert (failure["type"], failure["operation"]) == ("TypeError", "sin"), failure
+    assert [frame["text"] for frame in failure["frames"]] == ["return y.sin() * 2"]
 
 
 def test_a_module_of_a_package_is_imported_by_its_dotted_name(tmp_path: Path) -> None:

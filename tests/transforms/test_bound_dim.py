@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from codemod.finding import Action
 from codemod.settings import Settings
@@ -21,6 +27,19 @@ LEFT_ALONE = {
     "hidden keywords": 'def f(**kw):\n    return Dim("n", **kw)\n',
     "automatic": "spec = {0: Dim.AUTO, 1: Dim.DYNAMIC}\n",
     "bounded hints": "spec = {0: Dim.AUTO(max=8), 1: Dim.DYNAMIC(min=2, max=8)}\n",
+    "hints that are bounded by position": "spec = {0: Dim.AUTO(None, 8), 1: Dim.DYNAMIC(2, 8)}\n",
+    "hidden bounds": "def f(bounds):\n    return Dim.DYNAMIC(*bounds)\n",
+    "fixed": "spec = {0: Dim.STATIC, 1: Dim.STATIC()}\n",
+    "marked with both": "torch._dynamo.mark_dynamic(torch.rand(4), 0, min=2, max=8)\n",
+    "marked, of a size that nothing shows": "def f(x):\n    torch._dynamo.mark_dynamic(x, 0)\n",
+    "marked, of one row": "torch._dynamo.mark_dynamic(torch.rand(1), 0)\n",
+    "marked, of more rows than the bound": "torch._dynamo.mark_dynamic(torch.rand(300), 0)\n",
+    "marked, no batch": "torch._dynamo.mark_dynamic(torch.rand(4, 4), 1)\n",
+    "maybe marked": "torch._dynamo.maybe_mark_dynamic(torch.rand(4), 0)\n",
+    "marked with what is hidden": "def f(x, **kw):\n    torch._dynamo.mark_dynamic(x, 0, **kw)\n",
+    "marked by something else": "def f(x, pen):\n    pen.mark_dynamic(x, 0, max=4)\n",
+    "marked by another function": "from pens import mark_dynamic\nmark_dynamic(torch.rand(4), 0, max=4)\n",
+    "marked by their own": "def mark_dynamic(x, i, max):\n    return x\n\nmark_dynamic(torch.rand(4), 0, max=4)\n",
 }
 
 
@@ -58,6 +77,9 @@ def test_another_dim_is_left_alone(program: str) -> None:
         ("Dim.DYNAMIC(min=2)", "Dim.DYNAMIC(min=2, max=256)"),
         ("Dim.AUTO(max=None)", "Dim.AUTO(max=256)"),
         ("torch.export.Dim.DYNAMIC()", "torch.export.Dim.DYNAMIC(max=256)"),
+        ("Dim.DYNAMIC(2)", "Dim.DYNAMIC(2, max=256)"),
+        ("Dim.AUTO(2, None)", "Dim.AUTO(2, 256)"),
+        ("Dim.AUTO(None, 2**40)", "Dim.AUTO(None, 256)"),
         ('Dim(\n    "n",\n)', 'Dim(\n    "n",\n    max=256,\n)'),
         ('Dim(\n    "n",  # batch\n    min=2,\n)', 'Dim(\n    "n",  # batch\n    min=2,  # batch\n    max=256,\n)'),
     ],
@@ -66,10 +88,116 @@ def test_a_bound_from_the_settings(before: str, after: str) -> None:
     assert rewritten(f"{HEADER}n = {before}\n", NAME, Settings(max_batch=256)) == f"{HEADER}n = {after}\n"
 
 
-@pytest.mark.parametrize("made", ["D('n')", "torch.export.Dim('n')"])
-def test_other_names_of_it(made: str) -> None:
-    text = f"import torch\nfrom torch.export import Dim as D\nn = {made}\n"
-    assert rewritten(text, NAME, Settings(max_batch=8)) == text.replace("'n')", "'n', max=8)")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from torch.export import Dim as D\nn = D('n')\n",
+        "import torch\nn = torch.export.Dim('n')\n",
+        "import torch.export as ex\nn = ex.Dim('n')\n",
+        "from torch import export as ex\nn = ex.Dim('n')\n",
+        "from torch.export.dynamic_shapes import Dim\nn = Dim('n')\n",
+    ],
+)
+def test_other_names_of_it(program: str) -> None:
+    assert rewritten(program, NAME, Settings(max_batch=8)) == program.replace("'n')", "'n', max=8)")
+
+
+@pytest.mark.parametrize(
+    "program", ["from torch.export import dims\na, b = dims({0})\n", "import torch\na, b = torch.export.dims({0})\n"]
+)
+def test_one_bound_for_several_dims_is_not_given(program: str) -> None:
+    (finding,) = findings(program.format('"batch", "time"'), NAME, Settings(max_batch=8))
+    assert finding.action is Action.REPORT
+    assert not findings(program.format('"batch", "time", max=64'), NAME, Settings(max_batch=8))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x, 0, max=64", "x, 0, max=64, min=2"),
+        ("x, index=0, max=LIMIT", "x, index=0, max=LIMIT, min=2"),
+        ("x, 0, min=None, max=64", "x, 0, min=2, max=64"),
+        ("x, [0, 1], max=64", "x, [0, 1], max=64, min=2"),
+        ("x, 0, min=4", "x, 0, min=4, max=256"),
+        ("x, 0", "x, 0, min=2, max=256"),
+        ("t=x, index=0", "t=x, index=0, min=2, max=256"),
+    ],
+)
+@pytest.mark.parametrize("name", ["torch._dynamo.mark_dynamic", "mark_dynamic", "mark"])
+def test_mark_dynamic_gets_both_bounds(name: str, before: str, after: str) -> None:
+    text = (
+        "import torch\nfrom torch._dynamo import mark_dynamic\n"
+        "from torch._dynamo.decorators import mark_dynamic as mark\n"
+        f"LIMIT = 64\nx = torch.rand(4, 3)\n{name}({{0}})\n"
+    )
+    assert rewritten(text.format(before), NAME, Settings(max_batch=256)) == text.format(after)
+
+
+def test_mark_dynamic_without_bounds_is_left_alone_where_no_bound_is_known() -> None:
+    text = "import torch\nx = torch.rand(4, 3)\ntorch._dynamo.mark_dynamic(x, 0{0})\n"
+    assert not findings(text.format(""), NAME)
+    (finding,) = findings(text.format(", min=2"), NAME)
+    assert finding.action is Action.REPORT
+
+
+@pytest.mark.parametrize("bounds", ["max=64", "min=0, max=64"])
+def test_a_mark_of_one_row_that_torch_refuses_is_told(bounds: str) -> None:
+    text = f"import torch\nx = torch.rand(1, 3)\ntorch._dynamo.mark_dynamic(x, 0, {bounds})\n"
+    (finding,) = findings(text, NAME, Settings(max_batch=64))
+    assert finding.action is Action.REPORT
+
+
+def _marked(rows: int, *others: int, **bounds: int) -> int:
+    """How many graphs torch makes of them."""
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    compiled = torch.compile(torch.relu, backend=counter)
+    x = torch.rand(rows, 3)
+    torch._dynamo.mark_dynamic(x, 0, **bounds)
+    for one in (x, *(torch.rand(other, 3) for other in others)):
+        compiled(one)
+    return int(counter.frame_count)
+
+
+@pytest.mark.parametrize("bounds", [{"max": 64}, {"min": 2}])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_torch_fails_with_one_bound_of_two(rows: int, bounds: dict[str, int]) -> None:
+    with pytest.raises(AssertionError, match="not simple sympy type"):
+        _marked(rows, **bounds)
+
+
+def test_torch_compiles_anew_beyond_a_mark() -> None:
+    assert _marked(4, 64, 70) == 1
+    assert _marked(4, 64, min=2, max=64) == 1
+    assert _marked(4, 64, 70, min=2, max=64) == 2
+
+
+def test_torch_takes_a_marked_size_of_1_for_a_constant() -> None:
+    assert _marked(1, 4) == 2
+    with pytest.raises(Exception, match="specialized it to be a constant"):
+        _marked(1, min=1, max=64)
+    with pytest.raises(Exception, match="70 not in range"):
+        _marked(70, min=2, max=64)
+
+
+def test_torch_takes_bounds_by_position_for_hints_only() -> None:
+    assert torch.export.Dim.DYNAMIC(2, 64) == torch.export.Dim.DYNAMIC(min=2, max=64)  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        torch.export.Dim("n", 2, 64)  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        torch._dynamo.mark_dynamic(torch.rand(4), 0, 2, 64)  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        torch._dynamo.maybe_mark_dynamic(torch.rand(4), 0, max=64)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("hint", [torch.export.Dim.AUTO, torch.export.Dim.AUTO(max=64)])  # type: ignore[operator]
+def test_torch_fixes_an_automatic_dim_with_or_without_a_bound(hint: object) -> None:
+    class Rows(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.view(4, 3)
+
+    exported = torch.export.export(Rows(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: hint}})
+    assert not exported.range_constraints
 
 
 BMM = """
@@ -85,6 +213,13 @@ def main(d):
     n = Dim("n")
     {1}
 """
+HINTED = {
+    "in place": 'export(Net(d), (1, 2), dynamic_shapes={"a": {0: Dim.DYNAMIC}, "b": None})',
+    "as a list": "export(Net(d), (1, 2), dynamic_shapes=([Dim.DYNAMIC, None, Dim.AUTO], None))",
+    "through a name": 'n = Dim.DYNAMIC\n    export(Net(d), (1, 2), dynamic_shapes={"a": {0: n}, "b": {0: n}})',
+    "spelled out": 'export(Net(d), (1, 2), dynamic_shapes={"a": {0: torch.export.Dim.DYNAMIC}, "b": None})',
+    "over lines": 'export(Net(d), (1, 2), dynamic_shapes={"a": {0: Dim.DYNAMIC}, "b": {\n        2: Dim.AUTO}})',
+}
 EXPORTS = {
     "by name": 'export(Net(d), (1, 2), dynamic_shapes={"a": {0: n}, "b": {0: n}})',
     "by position": "export(Net(d), (1, 2), dynamic_shapes=({0: n}, {0: n}))",
@@ -99,6 +234,87 @@ def test_a_bmm_over_the_dim_shows_the_bound(export: str) -> None:
     (finding,) = findings(program, NAME)
     assert finding.replacement == 'Dim("n", max=65535)', finding.reasons
     assert finding.reasons[0].line == program[: program.index("torch.bmm")].count("\n") + 1
+
+
+def test_several_matrices_for_each_element_leave_a_lower_bound() -> None:
+    heads = "b = a.shape[0]\n        return torch.bmm(a.reshape(b * 8, 3, 4), a.reshape(b * 8, 4, 3))"
+    (finding,) = findings(HEADER + BMM.format(heads, EXPORTS["by name"]), NAME)
+    assert finding.replacement == 'Dim("n", max=8191)'
+    heads = "b, h, t = a.shape\n        return torch.bmm(a.reshape(b * h, t, 1), a.reshape(b * h, 1, t))"
+    (finding,) = findings(HEADER + BMM.format(heads, EXPORTS["by name"]), NAME)
+    assert finding.replacement == 'Dim("n", max=65535)'
+    assert finding.reasons[0].text == "its batch goes into a bmm here, times other sizes"
+
+
+@pytest.mark.parametrize("export", HINTED.values(), ids=HINTED)
+def test_a_bmm_over_a_hint_shows_the_bound(export: str) -> None:
+    program = (HEADER + BMM.format("return torch.bmm(a, b)", export)).replace('    n = Dim("n")\n', "")
+    assert rewritten(program, NAME) == program.replace("Dim.DYNAMIC", "Dim.DYNAMIC(max=65535)")
+    assert rewritten(program, NAME, Settings(max_batch=64)) == program.replace("Dim.DYNAMIC", "Dim.DYNAMIC(max=64)")
+
+
+def test_a_hint_is_found_in_a_file_that_holds_nothing_else_to_decide() -> None:
+    text = HEADER + BMM.format("return a + b", HINTED["in place"]).replace('    n = Dim("n")\n', "")
+    assert rewritten(text, NAME, Settings(max_batch=64)) == text.replace("DYNAMIC", "DYNAMIC(max=64)")
+
+
+@pytest.mark.parametrize("export", HINTED.values(), ids=HINTED)
+def test_a_hint_without_a_known_bound_is_left_alone(export: str) -> None:
+    assert not findings((HEADER + BMM.format("return a + b", export)).replace('    n = Dim("n")\n', ""), NAME)
+
+
+@pytest.mark.parametrize("dim", ['Dim("n")', "Dim.DYNAMIC()", "Dim.AUTO"])
+def test_what_is_no_batch_does_not_get_the_bound_of_batches(dim: str) -> None:
+    shapes = 'dynamic_shapes={"a": {1: n}, "b": {0: n}}' if dim == "Dim.AUTO" else 'dynamic_shapes={"a": {1: n}}'
+    text = HEADER + BMM.format("return a + b", f"export(Net(d), (1, 2), {shapes})").replace('Dim("n")', dim)
+    assert rewritten(text, NAME, Settings(max_batch=64)) == text
+
+
+def test_a_bound_below_the_example_input_is_not_written() -> None:
+    text = HEADER + SAMPLED.format("return a + b", None, 100, SHAPES)
+    (finding,) = findings(text, NAME, Settings(max_batch=64))
+    assert finding.action is Action.REPORT
+    assert finding.reasons[0].text == "an example input has 100, more than the bound that is known, 64"
+
+
+PACKAGED = "torch._inductor.aoti_compile_and_package(export(Net(d), (1, 2), dynamic_shapes={0}))"
+
+
+@pytest.mark.parametrize("dim", ['Dim("n")', 'Dim("n", max=64)'])
+def test_a_bound_that_aotinductor_does_not_check_is_told(dim: str) -> None:
+    text = HEADER + BMM.format("return torch.bmm(a, b)", PACKAGED.format("({0: n}, {0: n})")).replace('Dim("n")', dim)
+    (finding,) = findings(text, NAME)
+    assert finding.action is (Action.REPORT if "max" in dim else Action.REWRITE)
+    assert finding.reasons[-1].text.startswith("AOTInductor checks no bound")
+    checked = text.replace("import sys\n", 'import os\nos.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"\n')
+    assert all("AOTInductor" not in reason.text for one in findings(checked, NAME) for reason in one.reasons)
+
+
+_CHECKS = """
+import sys, torch
+class Rows(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+n = torch.export.Dim("n", max=64)
+exported = torch.export.export(Rows(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: n}})
+package = torch._inductor.aoti_compile_and_package(exported, package_path=sys.argv[1])
+run = torch._inductor.aoti_load_package(package)
+def taken(rows):
+    try:
+        return run(torch.rand(rows, 3)).shape[0] == rows
+    except RuntimeError:
+        return False
+print([taken(rows) for rows in (0, 1, 2, 64, 65)])
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
+@pytest.mark.parametrize(("check", "taken"), [("0", [True] * 5), ("1", [False, False, True, True, False])])
+def test_aotinductor_checks_bounds_only_when_told(tmp_path: Path, check: str, taken: list[bool]) -> None:
+    environment = {**os.environ, "AOTI_RUNTIME_CHECK_INPUTS": check}
+    command = [sys.executable, "-c", _CHECKS, str(tmp_path / "rows.pt2")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(taken)
 
 
 @pytest.mark.parametrize(

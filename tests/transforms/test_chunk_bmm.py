@@ -180,3 +180,36 @@ def test_code_for_a_torch_that_launches_any_batch_is_left_alone() -> None:
 def test_what_a_newer_torch_does_not_mend(program: str, settings: Settings) -> None:
     (finding,) = findings(HEADER + program, NAME, settings)
     assert finding.action is Action.REWRITE
+
+
+GROWING = "\ndef f(x, y):\n    b, t, n, m = x.shape\n    return {0}(x.reshape(b * t, n, m), y.reshape(b * t, m, n))\n"
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        "from torch.export import Dim as D\nN = D('n', max=64)\n",
+        "from torch.export import Dim as D\nSPEC = {}\nSPEC['x'] = {0: D.AUTO}\n",
+        "from torch.export import dims\nN, M = dims('n', 'm', max=64)\n",
+        "import torch.export as ex\nN = ex.Dim.DYNAMIC(max=64)\n",
+        "import torch\nN = torch.export.Dim('n', max=64)\n",
+    ],
+)
+def test_an_exported_dim_by_whatever_name_is_to_be_bounded_instead(dims: str) -> None:
+    (finding,) = findings(HEADER + dims + GROWING.format("torch.bmm"), NAME)
+    assert finding.action is Action.KEEP
+    assert any("bound that instead" in reason.text for reason in finding.reasons)
+
+
+@pytest.mark.parametrize(
+    "dims",
+    ["from xarray import Dim\nN = Dim('n')\n", "from units import registry\nN = registry.AUTO()\n", "N = 'Dim(n)'\n"],
+)
+def test_another_dim_bounds_no_bmm(dims: str) -> None:
+    (finding,) = findings(HEADER + dims + GROWING.format("torch.bmm"), NAME)
+    assert finding.action is Action.REWRITE
+
+
+def test_a_bmm_by_another_name_is_found() -> None:
+    text = "from torch import bmm as product\n" + GROWING.format("product")
+    assert "return chunked_bmm(" in rewritten(text, NAME)

@@ -50,6 +50,19 @@ def test_a_hang_is_ended_at_the_time_limit_with_all_that_it_started(tmp_path: Pa
     assert _is_gone(int((tmp_path / "child").read_text()))
 
 
+def test_a_compiler_that_takes_too_long_is_told_from_a_program_that_hangs(tmp_path: Path) -> None:
+    program = (
+        "import time\n\n@torch.library.custom_op('mine::slow', mutates_args=())\n"
+        "def slow(x: torch.Tensor) -> torch.Tensor:\n    return x.clone()\n\n"
+        "@slow.register_fake\ndef _(x):\n    time.sleep(600)\n\ndef f(x):\n    return slow(x)\n"
+    )
+    whole = "torch.ones(2, dtype=torch.int64)"
+    eager, dynamo = rungs_of(tmp_path, program, ("eager", "dynamo"), timeout=20.0, inputs=whole)
+    assert (eager.status, dynamo.status) == (Status.OK, Status.TIMED_OUT)
+    assert dynamo.failure is not None
+    assert dynamo.failure.message == "not done after 20 seconds, while torch compiled; --timeout gives it more"
+
+
 def _is_gone(pid: int) -> bool:
     for _ in range(50):
         stat = Path(f"/proc/{pid}/stat")
