@@ -5,7 +5,7 @@
 PY has the packages; the programs are those of `benchmarks/models`, `of_NAME.py` for the package NAME.  Each runs
 without, with, with, and without `trace`: exit codes and what is printed are the same, or it is said.  Then, in a copy,
 every `.reshape(` that copied becomes `.view(` again, the copy is traced, and `run --evidence --in-place` goes over it,
-until nothing is refused any more; the program must then print what it printed at first.
+until nothing more is rewritten; the program must then print what it printed at first.
 
 A paragraph a package: CPU time under `trace` as a ratio to the time without; recorded sites, and how many of them stand
 at no call of the source; verdicts of the views that ran in the copy, by the source alone and with one run's evidence;
@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from codemod.evidence.join import join
 from codemod.evidence.recorded import Recorded, Recordings, read_recordings
@@ -35,7 +36,6 @@ from codemod.sources.source import read
 from codemod.syntax.parse import parse
 
 MODELS = Path(__file__).parent / "models"
-ROUNDS_AT_MOST = 40
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,19 @@ def _characters(lines: Sequence[str], line: int | None, node: ast.expr) -> int:
     return len(lines[(line or 1) - 1].encode()[: node.end_col_offset].decode())
 
 
-def verdicts(package: Path, sites: set[tuple[str, int, int]], *more: str) -> Counter[str]:
-    """Of the views at these places, as `run` tells them."""
-    command = [sys.executable, "-m", "codemod", "run", str(package), "--format", "json", "--select", "view-to-reshape"]
-    report = json.loads(subprocess.run([*command, *more], capture_output=True, text=True).stdout)
-    found = ((s["path"], s["end_line"], s["end_column"]) for s in report["sites"])
-    return Counter(s["verdict"] for s, place in zip(report["sites"], found, strict=True) if place in sites)
+def told(recorded: dict[Path, list[Recorded]], *more: str) -> list[dict[str, Any]]:
+    """The sites of the files that ran, as `run` tells them."""
+    command = [sys.executable, "-m", "codemod", "run", *map(str, recorded), "--format", "json", "--no-cache"]
+    command += ["--select", "view-to-reshape", *more]
+    sites: list[dict[str, Any]] = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)["sites"]
+    return sites
+
+
+def verdicts(recorded: dict[Path, list[Recorded]], *more: str) -> Counter[str]:
+    """Of the views that ran."""
+    ran = views(recorded)
+    found = (site for site in told(recorded, *more) if (site["path"], site["end_line"], site["end_column"]) in ran)
+    return Counter(site["verdict"] for site in found)
 
 
 def views(recorded: dict[Path, list[Recorded]]) -> set[tuple[str, int, int]]:
@@ -167,30 +174,27 @@ def _undone(
     copy = scratch / "copy" / package.name
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
     undone = undo(recorded, package, copy)
-    evidence, rewritten = scratch / "undone.jsonl", 0
-    for number in range(1, ROUNDS_AT_MOST + 1):
+    evidence = scratch / "undone.jsonl"
+    counts: list[int] = []
+    while True:
         last = traced(program, python, copy.parent, evidence)
         recordings, _ = read_recordings([evidence])
         here = by_file(recordings, copy)
-        refused = sum(site.refused > 0 for sites in here.values() for site in sites)
-        if number == 1:
-            before, after = verdicts(copy, views(here)), verdicts(copy, views(here), "--evidence", str(evidence))
+        if not counts:
+            before, after = verdicts(here), verdicts(here, "--evidence", str(evidence))
             yield f"  {undone} reshapes undone; verdicts of the {sum(before.values())} views that ran: {_told(before)}"
             yield f"  with what one run recorded: {_told(after)}"
-        if not refused:
+        done = told(here, "--evidence", str(evidence), "--in-place")
+        counts.append(sum(site["action"] == "rewrite" for site in done))
+        if not counts[-1]:
             break
-        rewritten += _rewrite(copy, here, evidence)
     end = "the same" if (last.code, last.printed) == (first.code, first.printed) else "OTHER LINES"
-    yield f"  {rewritten} sites rewritten in {number - 1} rounds; then it prints {end}"
-
-
-def _rewrite(copy: Path, here: dict[Path, list[Recorded]], evidence: Path) -> int:
-    """How many sites `run --evidence --in-place` rewrites."""
-    command = [sys.executable, "-m", "codemod", "run", str(copy), "--select", "view-to-reshape", "--format", "json"]
-    command += ["--evidence", str(evidence)]
-    before = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
-    subprocess.run([*command, "--in-place"], capture_output=True, check=True)
-    return sum(site["action"] == "rewrite" for site in before["sites"])
+    yield f"  {sum(counts)} sites rewritten in {len(counts) - 1} rounds; then it prints {end}"
+    refused = {(str(path), one.end_line, one.end_column) for path, ones in here.items() for one in ones if one.refused}
+    for site in done:
+        if (site["path"], site["end_line"], site["end_column"]) in refused:
+            place = f"{Path(site['path']).relative_to(copy)}:{site['line']}:{site['column']}"
+            yield f"  refused still: {place}: {site['action']}, {site['verdict']}: {site['message']}"
 
 
 def _told(counts: Counter[str]) -> str:
