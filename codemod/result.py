@@ -48,8 +48,8 @@ class FileResult:
 @dataclass(frozen=True, slots=True)
 class RunResult:
     files: tuple[FileResult, ...] = field(default=())
-    seen: tuple[str, ...] = ()
-    """The files that logs or recordings tell of."""
+    failed: tuple[str, ...] = ()
+    """The files in which logs or recordings show a failure."""
     unplaced: tuple[str, ...] = ()
     """What logs tell of no file of the run."""
 

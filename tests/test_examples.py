@@ -58,8 +58,25 @@ def test_the_story_of_the_readme(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done
 
+    for command in (
+        "cd examples/vision_channels_last && python model.py 2> error.log",
+        "torch-codemod log error.log",
+        "torch-codemod run --log error.log --diff",
+        "torch-codemod run --log error.log --in-place && python model.py",
+    ):
+        assert f"$ {command}\n" in readme
     (tmp_path / "error.log").write_text(run(sys.executable, "model.py").stderr)
     assert tool("log", "error.log").stdout.rstrip() in readme
     assert "+        return self.head(x.reshape(x.size(0), -1))" in tool("run", "--log", "error.log", "--diff").stdout
     tool("run", "--log", "error.log", "--in-place")
     assert run(sys.executable, "model.py").returncode == 0
+
+
+def test_the_readme_shows_what_a_run_over_the_examples_prints() -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    command = [sys.executable, "-m", "codemod", "run", "examples", "--no-cache"]
+    printed = subprocess.run(command, cwd=EXAMPLES.parent, capture_output=True, text=True).stdout
+    block = readme.partition("$ torch-codemod run examples\n")[2].partition("```")[0]
+    first, last = block.strip().split("\n...\n")
+    assert printed.startswith(f"{first}\n")
+    assert printed.endswith(f"{last}\n")

@@ -137,7 +137,7 @@ def _run_stdin(name: str, raw: bytes, settings: Settings, logs: list[str], evide
 
     given, errors = place_given(logs, evidence, [name])
     result = process_raw(name, raw, settings, given.by_path.get(name, NO_EVIDENCE))
-    return RunResult((replace(result, errors=(*result.errors, *errors)),), tuple(given.by_path), given.notes)
+    return RunResult((replace(result, errors=(*result.errors, *errors)),), given.failed, given.notes)
 
 
 def _put_rewritten(file: FileResult, raw: bytes, output: Path | None) -> None:
@@ -178,7 +178,7 @@ def run_over(files: Sequence[str], settings: Settings, given: Given, *, jobs: in
     cache = None if no_cache else default_cache()
     with progress() as advance:
         done = list(runner.run(files, settings, jobs or os.cpu_count() or 1, cache, advance, given.by_path))
-    return RunResult(tuple(done), tuple(given.by_path), given.notes)
+    return RunResult(tuple(done), given.failed, given.notes)
 
 
 def _report(result: RunResult, format: Format, diff: bool, output: Path | None, *, written: bool) -> None:

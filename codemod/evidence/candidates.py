@@ -54,7 +54,7 @@ def candidates(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> tupl
     fitting = tuple(call for call in _calls(tree) if _fits(call, failure, aliases))
     if failure.kind is Kind.SPECIALIZED and not failure.is_apart:
         return fitting
-    line = line_of(tree, text, frame)
+    line = line_of(tree, text, frame, failure.frames)
     if line is None or not fitting:
         return ()
     places = Places.of(text)
@@ -69,13 +69,16 @@ def candidates(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> tupl
     return tuple(call for call in fitting if _is_marked(places, call, at))
 
 
-def line_of(tree: ast.AST, text: str, frame: Frame) -> int | None:
+def line_of(tree: ast.AST, text: str, frame: Frame, frames: Sequence[Frame] = ()) -> int | None:
     """The line of the file that the frame stands for; None where its text is gone or stands at several places.
 
-    A line outside of the function that the frame names is another one, where the file has changed.
+    A line outside of the function that the frame names is another one, where the file has changed.  Where another of
+    the `frames` of the traceback shows that it has, the line's number tells nothing.
     """
     lines = re.split(r"\r\n|\r|\n", text)
     is_counted = not is_cell(frame.path) and 0 < frame.line <= len(lines)
+    if frame.text and any(_is_moved(lines, other) for other in frames if other.path == frame.path and other != frame):
+        is_counted = False
     named = tuple(_function_lines(tree, frame.function))
     is_there = is_counted and (not named or _is_inside(frame.line, named))
     if frame.text is None or not frame.text.strip():
@@ -88,6 +91,15 @@ def line_of(tree: ast.AST, text: str, frame: Frame) -> int | None:
         if len(found) == 1:
             return found[0]
     return None
+
+
+def _is_moved(lines: Sequence[str], frame: Frame) -> bool:
+    """Does the frame's text stand in the file, but not at its line?"""
+    if frame.text is None or len(frame.text.strip()) < _SHORT:
+        return False
+    if frame.line <= len(lines) and _is_same(lines[frame.line - 1], frame.text, _SHORT):
+        return False
+    return any(_is_same(line, frame.text, _LONG) for line in lines)
 
 
 def _is_same(line: str, printed: str, shortest: int) -> bool:

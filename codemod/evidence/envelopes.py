@@ -11,6 +11,7 @@ HEADER = "Traceback (most recent call last)"
 
 _TEXTS = ("log", "data", "text", "message", "msg", "textPayload", "line", "content")
 """Keys under which collectors keep a line."""
+_ERROR = (("exc_type", "type"), ("exc_value", "value"))
 _LONGEST_RECORD = 1_000_000
 _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*')
 _NEXT_ITEM = re.compile(r"""\\n["'], ?["']""")
@@ -68,6 +69,8 @@ def _record(raw: str) -> str | None:
     record = _loaded(bare)
     leaves = tuple(_leaves("", record)) if isinstance(record, dict) else ()
     whole = next((text for _, text in leaves if HEADER in text), None)
+    if whole is None and '"frames"' in bare:
+        whole = "\n".join(_printed(record)) or None
     return whole if whole is not None else next((text for key in _TEXTS for name, text in leaves if name == key), None)
 
 
@@ -85,6 +88,33 @@ def _leaves(key: str, value: object) -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for name, item in value.items():
             yield from _leaves(name, item)
+
+
+def _printed(value: object, error: str = "") -> Iterator[str]:
+    """Tracebacks that a record holds frame by frame, as structlog and Sentry write them, in Python's own form."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _printed(item, error)
+    elif isinstance(value, dict):
+        named = [next((value[key] for key in keys if isinstance(value.get(key), str)), "") for keys in _ERROR]
+        error = ": ".join(named) if all(named) else error
+        frames = value.get("frames")
+        if isinstance(frames, list) and (lines := [line for frame in frames for line in _frame(frame)]):
+            yield from (f"{HEADER}:", *lines, error)
+        else:
+            for item in value.values():
+                yield from _printed(item, error)
+
+
+def _frame(frame: object) -> Iterator[str]:
+    if not isinstance(frame, dict):
+        return
+    path = frame.get("abs_path") or frame.get("filename")
+    if isinstance(path, str) and isinstance(frame.get("lineno"), int):
+        yield f'  File "{path}", line {frame["lineno"]}, in {frame.get("function") or frame.get("name") or "<module>"}'
+        text = frame.get("context_line") or frame.get("line")
+        if isinstance(text, str):
+            yield f"    {text.strip()}"
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -45,6 +45,11 @@ class Given:
     located: tuple[Located, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The files in which a call was seen to fail."""
+        return tuple(path for path, evidence in self.by_path.items() if evidence.is_of_failure)
+
 
 def _locate(logs: Mapping[str, bytes], paths: Sequence[str]) -> tuple[Located, ...]:
     """What the logs tell of views, shapes and bmm, in order."""

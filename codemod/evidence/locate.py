@@ -169,7 +169,7 @@ def _why_none(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> str:
         return failure.kind.explanation
     if failure.kind is Kind.SPECIALIZED and not failure.is_apart:
         return "the log names the size, not the line, and no call of the file is written with that number"
-    line = line_of(tree, text, frame)
+    line = line_of(tree, text, frame, failure.frames)
     if line is None:
         return "the line that the log prints is not in the file, or stands there several times: the file has changed"
     if (name := _computed_name(tree, line)) is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codemod.evidence.envelopes import HEADER, is_json, opened, texts_of
+from codemod.evidence.packed import unpacked
 from codemod.evidence.prefixes import prefixes_of, without_prefix
 
 _ANSI = re.compile(
@@ -27,9 +28,17 @@ _OPEN_BOX = re.compile(r"\s*[╭┌┏+][─━-]+ .*[─━-]+[╮┐┓+]\s*$"
 _CLOSED_BOX = re.compile(r"\s*[╰└┗+][─━-]+[╯┘┛+]\s*$")
 
 
+_LONG = 4_000_000
+"""Characters from which a log is not read line by line."""
+_BEFORE, _BEHIND, _STEP = 100_000, 200_000, 1_000
+"""Characters around such a word; words nearer to one another than a step are one."""
+_TELLING = ("Error", "Exception", "Traceback", "not compatible", "Constraints violated", "out of memory", "Cannot view")
+"""One of them is at most so far from whatever `messages` knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One plain line: its number in the log, from 1, and the stream (rank, process) that wrote it."""
+    """One plain line: its number, from 1, among those that are read, and the stream (rank, process) that wrote it."""
 
     number: int
     stream: str
@@ -37,7 +46,12 @@ class Line:
 
 
 def decode_log(raw: bytes) -> str:
-    """The text of a log file; never raises.  PowerShell's `>` writes UTF-16."""
+    """The text of a log file, unpacked; never raises."""
+    return "\n".join(map(_decoded, unpacked(raw)))
+
+
+def _decoded(raw: bytes) -> str:
+    """PowerShell's `>` writes UTF-16."""
     for bom, encoding in (
         (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"),
@@ -54,7 +68,7 @@ def plain_lines(text: str) -> tuple[Line, ...]:
 
     A highlighted part of an IPython line becomes a line of carets below it.
     """
-    whole = opened(text)
+    whole = opened(_without_noise(text))
     in_json = is_json(whole)
     raw_lines = enumerate(re.split(r"\r\n|\r|\n", whole), start=1)
     held = ((number, held) for number, raw in raw_lines for held in texts_of(raw, in_json))
@@ -67,6 +81,29 @@ def plain_lines(text: str) -> tuple[Line, ...]:
         is_boxed = (is_boxed or bool(_OPEN_BOX.match(bare))) and not _CLOSED_BOX.match(bare)
         lines += [Line(number, stream, single) for single in _apart(_without_border(bare) if is_boxed else bare)]
     return tuple(lines)
+
+
+def _without_noise(text: str) -> str:
+    """Of a long log, what stands around the lines that may be of a failure."""
+    if len(text) < _LONG:
+        return text
+    kept: list[tuple[int, int]] = []
+    for place in sorted(_places(text)):
+        start = text.rfind("\n", 0, max(place - _BEFORE, 0)) + 1
+        end = text.find("\n", place + _BEHIND)
+        if kept and start <= kept[-1][1]:
+            start = kept.pop()[0]
+        kept.append((start, end if end >= 0 else len(text)))
+    return "\n".join(text[start:end] for start, end in kept)
+
+
+def _places(text: str) -> Iterator[int]:
+    """Where a word of a failure stands, once in each stretch."""
+    for word in _TELLING:
+        place = text.find(word)
+        while place >= 0:
+            yield place
+            place = text.find(word, place + _STEP)
 
 
 def _coloured(raw: str) -> Iterator[str]:

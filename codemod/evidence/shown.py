@@ -76,5 +76,10 @@ class Evidence:
     placed: tuple[Placed, ...] = ()
     recorded: tuple[Recorded, ...] = ()
 
+    @property
+    def is_of_failure(self) -> bool:
+        """Did anything fail; that a run went well tells of no other call."""
+        return bool(self.placed) or any(one.refused or one.invalid for one in self.recorded)
+
 
 NO_EVIDENCE = Evidence()

@@ -39,8 +39,11 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    forgotten,
+    holds_callable,
     is_given,
     options,
+    parts,
     views_of,
     with_views,
     without_none,
@@ -70,6 +73,8 @@ def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
     if not isinstance(callee, Choice):
         return _of_one(callee, node, arguments, frame)
     outer, alternatives = frame.when, []
+    if sum(isinstance(option, Function) and not when for option, when in callee.options) > 1:
+        arguments = _told_of_none(arguments, node, frame)
     for option, frame.when in callee.options:
         alternatives.append((_of_one(option, node, _left(arguments, frame.when), frame), frame.when))
     frame.when = outer
@@ -83,6 +88,18 @@ def _left(arguments: Arguments, when: frozenset[Condition]) -> Arguments:
         return arguments
     left = State(facts=when)
     return [left.possible(v) for v in positional], {name: left.possible(v) for name, v in keywords.items()}, is_open
+
+
+def _told_of_none(arguments: Arguments, node: ast.Call, frame: Frame) -> Arguments:
+    """As `fns[i](xs[i])` hands them: which of several values goes with which function is not known."""
+
+    def told(value: Value) -> Value:
+        if not isinstance(value, Choice):
+            return value
+        return forgotten(value, f"one of the values that `{frame.spell(node)}` hands on", node.lineno)
+
+    positional, keywords, is_open = arguments
+    return [told(value) for value in positional], {name: told(value) for name, value in keywords.items()}, is_open
 
 
 def _keeps_sizes(out: Value) -> bool:
@@ -534,12 +551,17 @@ def _range(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
 
 
 def _zip(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    if positional and all(isinstance(value, Several) for value in positional) and any(map(holds_callable, positional)):
+        return Several(tuple(Several(row) for row in zip(*map(parts, positional), strict=False)))
     return Repeated(
         Several(tuple(element(value, arg, frame) for value, arg in zip(positional, node.args, strict=False)))
     )
 
 
 def _enumerate(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    if len(positional) == 1 and not keywords and isinstance(positional[0], Several) and holds_callable(positional[0]):
+        items = positional[0].items
+        return Several(tuple(Several((Number(Size.of(i)), item)) for i, item in enumerate(items)))
     counter = Number(Size.of(Atom(f"{frame.place(node).key}[]")))
     return (
         Repeated(Several((counter, element(positional[0], node.args[0], frame))))

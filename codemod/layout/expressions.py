@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from codemod.layout.layout import Pack
 from codemod.layout.narrow import narrowed
 from codemod.layout.ops.lift import as_size, lift
 from codemod.layout.ops.rule import rules
+from codemod.layout.program import dotted
 from codemod.layout.size import UNKNOWN, Atom, Size, product
 from codemod.layout.state import join
 from codemod.layout.targets import assign, elements
@@ -35,6 +36,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    holds_callable,
     options,
 )
 
@@ -68,6 +70,10 @@ def global_value(name: str, frame: Frame) -> Value:
     constant = program.constants.get(name)
     if isinstance(constant, ast.Constant | ast.UnaryOp | ast.Tuple | ast.List | ast.BinOp | ast.Call | ast.Attribute):
         return _global_constant(name, constant, frame)
+    if isinstance(constant, ast.Dict) and all(isinstance(item, ast.Name | ast.Lambda) for item in constant.values):
+        table = _global_constant(name, constant, frame)
+        if isinstance(table, Mapping) and all(holds_callable(item) for _, item in table.items):
+            return table
     if hasattr(builtins, name):
         return Qualified(name)
     unknown = Unknown(f"what `{name}` is", name=name)
@@ -328,7 +334,9 @@ def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: F
 def _elements(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:
     before = frame.state
     source = evaluate(node.generators[0].iter, frame)
-    known = elements(source) if len(node.generators) == 1 and not node.generators[0].ifs else None
+    known = None
+    if len(node.generators) == 1 and not node.generators[0].ifs:
+        known = taken_apart(node.generators[0].iter, source, frozenset(), frame) or elements(source)
     if known is not None and len(known) <= UNROLLED_AT_MOST:
         found = []
         for item in known:
@@ -357,6 +365,50 @@ def _dict_comprehension(node: ast.DictComp, frame: Frame) -> Value:
     evaluate(node.value, frame)
     frame.state = before
     return Foreign(DICT)
+
+
+def taken_apart(node: ast.expr, value: Value, touched: Set[str], frame: Frame) -> list[Value] | None:
+    """The elements of `node`, where functions are among them: each meets what stands beside it, and nothing else.
+
+    None too where a name that is `touched` may change them on the way.
+    """
+    match node:
+        case ast.Call(func=ast.Attribute(value=table, attr="items" | "values" as way), args=[]):
+            items = frame.value(table) if isinstance(table, ast.Dict) or _is_fixed(table, touched) else value
+            if not isinstance(items, Mapping):
+                return None
+            pairs = [(Several((Constant(key), item)), item) for key, item in items.items]
+            known = [pair[way == "values"] for pair in pairs]
+            if isinstance(table, ast.Name) and table.id not in frame.state.names:
+                known.append(frame.unfollowed(node, f"what else `{table.id}` holds"))  # any file may add to it
+        case _ if isinstance(value, Several) and _is_fixed(node, touched):
+            known = list(value.items)
+        case _:
+            return None
+    return known if len(known) <= UNROLLED_AT_MOST and any(map(holds_callable, known)) else None
+
+
+def _is_fixed(node: ast.expr, touched: Set[str]) -> bool:
+    match node:
+        case ast.Tuple() | ast.List():
+            return True
+        case ast.Name(id=name):
+            return name not in touched
+        case ast.Call(func=ast.Name(id="zip" | "enumerate" | "reversed" | "list" | "tuple"), args=given):
+            return all(_is_fixed(one, touched) for one in given)
+    return False
+
+
+def may_change(node: ast.expr, touched: Set[str]) -> bool:
+    """Does `node` take its elements from a list that may be changed while they are taken?"""
+    match node:
+        case ast.Name() | ast.Attribute():
+            return dotted(node) in touched
+        case ast.Call(func=ast.Name(id="zip" | "enumerate" | "reversed" | "iter"), args=given):
+            return any(may_change(one, touched) for one in given)
+        case ast.Call(func=ast.Attribute(value=table, attr="items" | "values"), args=[]):
+            return may_change(table, touched)
+    return False
 
 
 def bind_element(target: ast.expr, iterable: Value, node: ast.expr, frame: Frame) -> None:

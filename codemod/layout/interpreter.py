@@ -9,7 +9,15 @@ from dataclasses import replace
 
 from codemod.finding import Reason
 from codemod.layout.decorators import is_transparent
-from codemod.layout.expressions import bind_element, evaluate, global_value, operate
+from codemod.layout.expressions import (
+    UNROLLED_AT_MOST,
+    bind_element,
+    evaluate,
+    global_value,
+    may_change,
+    operate,
+    taken_apart,
+)
 from codemod.layout.frame import Frame, Notebook
 from codemod.layout.narrow import narrowed
 from codemod.layout.parameters import bind_arguments, opaque_arguments
@@ -90,7 +98,7 @@ class FileInterpreter:
         self._lineages: dict[int, Sequence[Class]] = {}
         self._methods: dict[tuple[int, str], Function | None] = {}
         self._bodies: dict[int, Body] = {}
-        self._slices: dict[tuple[int, bool, bool], Slice] = {}
+        self._slices: dict[tuple[int, bool, bool, frozenset[str]], Slice] = {}
         self._texts: dict[int, str] = {}
         self._op_texts: dict[int, str] = {}
         self._tests: Tests = {}
@@ -273,11 +281,18 @@ class FileInterpreter:
         for name, value in bound.items():
             inner.bind(name, value)
         inner.arguments = frozenset(bound)
-        inner.slice = self._slice(function.node, returns=not is_unread, is_called=True)
+        given = frozenset(name for name, value in bound.items() if self._is_relevant(value))
+        inner.slice = self._slice(function.node, returns=not is_unread, is_called=True, given=given)
         self._run_body(function.node, inner)
         if id(function.node) in function.program.generators:
             return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
+
+    def _is_relevant(self, value: Value) -> bool:
+        """Is it, or does it hold, a function whose calls bear on the sites that are asked about?"""
+        if isinstance(value, Function):
+            return value.qualified_name.rpartition(".")[2] in self._relevant
+        return isinstance(value, _CARRIERS) and any(map(self._is_relevant, parts(value)))
 
     def method(self, of: Class, name: str) -> Function | None:
         key = (id(of.node), name)
@@ -499,12 +514,22 @@ class FileInterpreter:
             frame.state.bind(name, _PASSED_OVER)
         return True
 
-    def _slice(self, node: FunctionNode | ast.Module, *, returns: bool = False, is_called: bool = False) -> Slice:
-        """What is to be run of a function; where callers are asked, its own sites matter only once it is called."""
+    def _slice(
+        self,
+        node: FunctionNode | ast.Module,
+        *,
+        returns: bool = False,
+        is_called: bool = False,
+        given: frozenset[str] = frozenset(),
+    ) -> Slice:
+        """What is to be run of a function; where callers are asked, its own sites matter only once it is called.
+
+        `given` are the parameters that stand for relevant functions.
+        """
         sites = self.notebook.asked if is_called or not self.notebook.with_callers else frozenset()
-        key = (id(node), returns, bool(sites))
+        key = (id(node), returns, bool(sites), given)
         if key not in self._slices:
-            self._slices[key] = Slice(self._body(node), sites, self._relevant, returns=returns)
+            self._slices[key] = Slice(self._body(node), sites, self._relevant | given, returns=returns)
         return self._slices[key]
 
     def _body(self, node: FunctionNode | ast.Module) -> Body:
@@ -610,13 +635,20 @@ class FileInterpreter:
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, frame: Frame) -> bool:
         iterable = evaluate(node.iter, frame) if not isinstance(node, ast.While) else None
+        is_live = False
+        if iterable is not None and not isinstance(node, ast.While) and frame.slice is not None:
+            touched = frame.slice.touched(node)
+            each = taken_apart(node.iter, iterable, touched, frame)
+            if each is not None:
+                return self._one_by_one(node, each, frame)
+            is_live = may_change(node.iter, touched)
         outer_exits, outer_round = frame.exits, frame.round
         frame.exits = []
         ends: list[tuple[State, Condition | None]] = [(frame.state, (f"runs_the_loop_at_line_{node.lineno}", False))]
         changed: list[str] = []
         carries = frame.slice is None or frame.slice.carries(node, frame.state.names)
-        for i in range(ROUNDS_AT_MOST if carries else 1):
-            frame.round = outer_round * ROUNDS_AT_MOST + i
+        for i in range(ROUNDS_AT_MOST if carries or is_live else 1):
+            frame.round = outer_round * UNROLLED_AT_MOST + i
             before = frame.state.names
             frame.state = frame.state.fork()
             if i == ROUNDS_AT_MOST - 1:
@@ -624,6 +656,7 @@ class FileInterpreter:
             if isinstance(node, ast.While):
                 evaluate(node.test, frame)
             elif iterable is not None:
+                iterable = evaluate(node.iter, frame) if is_live and i else iterable
                 bind_element(node.target, iterable, node.iter, frame)
             if self._run(node.body, frame):
                 ends.append((frame.state, None))
@@ -638,6 +671,25 @@ class FileInterpreter:
                 break
         frame.exits, frame.round = outer_exits, outer_round
         return self._run(node.orelse, frame)
+
+    def _one_by_one(self, node: ast.For | ast.AsyncFor, each: Sequence[Value], frame: Frame) -> bool:
+        """A round for each of the elements, which are known: what one leaves is where the next begins."""
+        outer_exits, outer_round = frame.exits, frame.round
+        left: list[tuple[State, Condition | None]] = []
+        goes_on = True
+        for i, item in enumerate(each):
+            frame.round, frame.exits = outer_round * UNROLLED_AT_MOST + i, []
+            assign(node.target, item, frame)
+            ends: list[tuple[State, Condition | None]] = [(frame.state, None)] if self._run(node.body, frame) else []
+            ends += [(state, None) for state in frame.exits]  # `continue` and `break` are not told apart
+            left += [(state.fork(), None) for state in frame.exits]
+            goes_on = self._come_together(ends, frame)
+            if not goes_on:
+                break
+        frame.exits, frame.round = outer_exits, outer_round
+        if goes_on:
+            left.append((frame.state, None))
+        return self._come_together(left, frame) and self._run(node.orelse, frame)
 
     def _with(self, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
         swallows = False

@@ -59,6 +59,8 @@ class Routine:
     """Calls that may make loaders, take a batch in steps, export or compile."""
     called: set[str] = field(default_factory=set)
     """Last names of everything that it calls."""
+    handed: set[str] = field(default_factory=set)
+    """Last names of what it passes on as it is, in arguments, tuples and assignments: who gets it may call it."""
     children: list[Routine] = field(default_factory=list)
     bindings: dict[str, ast.expr] | None = None
     """Names bound by one plain assignment, once they have been asked for."""
@@ -280,6 +282,7 @@ class _Surveyor:
                 if kind is ast.Call:
                     self._see_call(node, routine, is_guarded)  # type: ignore[arg-type]
                 elif kind is ast.Attribute:
+                    routine.handed.add(node.attr)  # type: ignore[attr-defined]
                     if type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
                         self._see_stored(node, routine)  # type: ignore[arg-type]
                 elif kind in _SCOPES:
@@ -310,7 +313,11 @@ class _Surveyor:
                     for item in child:
                         if type(item) not in _LEAVES:
                             stack.append((item, routine, owner, is_guarded))
+                        elif type(item) is ast.Name:
+                            routine.handed.add(item.id)
                     continue
+                if kind in _HANDING and (type(child) is ast.Name or type(child) is ast.Attribute):
+                    routine.handed.add(_last(child))
                 while type(child) is ast.Attribute and type(child.ctx) is ast.Load:
                     child = child.value
                 if type(child) not in _LEAVES:
@@ -418,6 +425,8 @@ class _Surveyor:
                 self._see_reshaped(argument, routine)
         elif name == "setattr" and len(call.args) == 3:
             self._see_set(call, routine)
+        elif (name == "items" or name == "values") and type(function) is ast.Attribute:
+            routine.handed.add(_last(function.value))
         elif name in _CHANGERS and type(function) is ast.Attribute and type(function.value) is ast.Name:
             self._see_changed(function.value.id, routine)
         if name in _SUPPLIERS:
@@ -659,6 +668,13 @@ def numbers_by_default(scope: Scope) -> dict[str, int]:
 
 
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+_HANDING = frozenset(
+    {
+        ast.AnnAssign, ast.Assign, ast.For, ast.IfExp, ast.NamedExpr, ast.Return, ast.Subscript, ast.comprehension,
+        ast.keyword,
+    }
+)  # fmt: skip
+"""Kinds of nodes whose value may be a function that is handed on."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SEEN = frozenset(
     {

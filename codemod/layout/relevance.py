@@ -15,6 +15,10 @@ from codemod.layout.program import REGISTERS, RESHAPERS, FunctionNode, fields_of
 _CHEAP = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "range", "isinstance", "hasattr"})
 """Calls that tell of sizes: a statement of these alone is run, for what it shows and for names to spell sizes with."""
 
+_ASKERS = frozenset({"isinstance", "issubclass", "super"})
+"""Calls that call nothing of what they are given."""
+
+_LAMBDA = "<lambda>"
 
 Flow = tuple[set[str], set[str]]
 """What is bound or changed, and what goes into it."""
@@ -32,6 +36,8 @@ class _Part:
     """Names in what it returns."""
     called: set[str] = field(default_factory=set)
     """Last names of what it calls."""
+    handed: set[str] = field(default_factory=set)
+    """Last names of what it hands to what it calls."""
     sites: set[int] = field(default_factory=set)
     """Ids of the sites in it."""
     flows: list[Flow] = field(default_factory=list)
@@ -50,6 +56,7 @@ class _Part:
         self.mentioned |= other.mentioned
         self.returned |= other.returned
         self.called |= other.called
+        self.handed |= other.handed
         self.sites |= other.sites
         self.flows += other.flows
         self.reshapes |= other.reshapes
@@ -70,6 +77,8 @@ class Body:
         """Names that may be the same object, or part of it, by each name that is bound to one."""
         self.inside: dict[int, set[str]] = {}
         """Names mentioned in each site, by the id of the call."""
+        self.in_lambdas: set[int] = set()
+        """Sites that run where a lambda is called."""
         self.last_bound: dict[str, int] = {}
         """Line of the last binding of each name."""
         self.parts: dict[int, _Part] = {}
@@ -167,8 +176,11 @@ class Body:
                         inside.update(names)
                     continue
             elif kind is ast.Call:
-                name = _last(node.func)  # type: ignore[attr-defined]
+                name = _last(node.func) or _root(node.func)  # type: ignore[attr-defined]
                 part.called.add(name)
+                if name not in _ASKERS:
+                    part.handed.update(map(_last, node.args))  # type: ignore[attr-defined]
+                    part.handed.update(_last(k.value) for k in node.keywords)  # type: ignore[attr-defined]
                 if name in RESHAPERS:
                     part.reshapes = True
                     part.touched.add(_root(node))  # type: ignore[arg-type]
@@ -176,6 +188,9 @@ class Body:
                 if id(node) in self._sites:
                     part.sites.add(id(node))
                     sites = (*sites, self.inside.setdefault(id(node), set()))
+            elif kind is ast.Lambda:
+                part.mentioned.add(_LAMBDA)
+                self.in_lambdas.update(id(inner) for inner in ast.walk(node) if id(inner) in self._sites)
             elif kind is ast.Subscript and type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
                 part.touched.add(_root(node))  # type: ignore[arg-type]
             elif kind is ast.comprehension:
@@ -217,6 +232,9 @@ class Slice:
         self._wanted = wanted
         self._sites = sites
         self._returns = returns
+        if not sites.isdisjoint(body.in_lambdas):
+            relevant |= {_LAMBDA}
+        self._functions = relevant
         self._relevant = relevant | _derived(body.whole.flows, relevant)
         self._idle: set[int] = set()
         self._unread: set[int] = set()
@@ -262,12 +280,16 @@ class Slice:
         found = set(part.returned) if self._returns else set()
         for site in self._sites & part.sites:
             found |= self._body.inside[site]
-        if not self._relevant.isdisjoint(part.called):
+        if self._calls(part):
             found |= part.mentioned
         return found
 
     def _is_busy(self, part: _Part) -> bool:
-        return not (self._sites.isdisjoint(part.sites) and self._relevant.isdisjoint(part.called))
+        return self._calls(part) or not self._sites.isdisjoint(part.sites)
+
+    def _calls(self, part: _Part) -> bool:
+        """Is a relevant function called in it, or handed to what may call it?"""
+        return not (self._relevant.isdisjoint(part.called) and self._functions.isdisjoint(part.handed))
 
     def _judge_all(self, node: ast.AST, needed: set[str]) -> None:
         for child in ast.iter_child_nodes(node):
@@ -354,6 +376,7 @@ def _grown(needed: set[str], flows: Sequence[Flow]) -> set[str]:
 def _derived(flows: Sequence[Flow], relevant: frozenset[str]) -> set[str]:
     """Names bound to what a relevant name makes: `block` of `block = Block()`, `layer` of `for layer in blocks`."""
     found: set[str] = set()
+    relevant = relevant | {f"self.{name}" for name in relevant}
     size = -1
     while size != len(found):
         size = len(found)
@@ -429,6 +452,8 @@ def _root(node: ast.expr) -> str:
 
 
 def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Lambda):
+        return _LAMBDA
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 

@@ -8,7 +8,7 @@ they look as if they could: most callers just hand on what they were given.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from codemod.layout.interpreter import FileInterpreter
@@ -38,6 +38,7 @@ FACTORIES = frozenset(
     }
 )  # fmt: skip
 """Calls whose result has sizes of its own."""
+_LISTS = (ast.Tuple, ast.List)
 _STRIDED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "channels_last", "channels_last_3d", "real", "imag"})
 
 
@@ -64,12 +65,27 @@ class _Top:
 def run_all(program: Program, interpreter: FileInterpreter) -> None:
     """Observe every site of the file."""
     module = program.routines[0]
-    tops = [_Top(r, _sites(r), _called(r)) for r in program.routines if r.parent is None or r.parent is module]
+    tables = _tables(program)
+    functions = {**{name: {name} for r in program.routines if (name := r.name.rpartition(".")[2])}, **tables}
+    tops = [
+        _Top(r, _sites(r), _called(r, functions)) for r in program.routines if r.parent is None or r.parent is module
+    ]
     holders = [top for top in tops if top.sites]
     for top in holders:
         interpreter.run_routine(top.routine)
     _follow_calls(holders, interpreter)
-    _ask_callers(tops, holders, interpreter)
+    _ask_callers(tops, holders, tables, interpreter)
+
+
+def _tables(program: Program) -> Mapping[str, Set[str]]:
+    """Names of the module's own lists and dicts, with the names that they hold: functions may be among them."""
+    found = {}
+    for name, value in program.constants.items():
+        items = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, _LISTS) else ()
+        held = {item.id for item in items if isinstance(item, ast.Name)}
+        if held:
+            found[name] = held
+    return found
 
 
 def _sites(routine: Routine) -> list[ast.Call]:
@@ -79,10 +95,13 @@ def _sites(routine: Routine) -> list[ast.Call]:
     return [*routine.sites, *(call for child in routine.children for call in _sites(child))]
 
 
-def _called(routine: Routine) -> set[str]:
+def _called(routine: Routine, functions: Mapping[str, Set[str]]) -> set[str]:
+    """Last names of what it may call: `functions` of the file that it hands on, and lambdas, too."""
+    own = routine.called.union(*(functions[name] for name in routine.handed & functions.keys()))
+    own.update("<lambda>" for child in routine.children if isinstance(child.node, ast.Lambda))
     if routine.parent is None or not routine.children:
-        return routine.called
-    return routine.called.union(*(_called(child) for child in routine.children))
+        return own
+    return own.union(*(_called(child, functions) for child in routine.children))
 
 
 def _names(routine: Routine) -> Iterator[str]:
@@ -136,7 +155,9 @@ class _Skipped:
         return any(name in atom for atom in atoms for name in self._names)
 
 
-def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: FileInterpreter) -> None:
+def _ask_callers(
+    tops: Sequence[_Top], holders: Sequence[_Top], tables: Mapping[str, Set[str]], interpreter: FileInterpreter
+) -> None:
     """Run what calls a function that leaves something open, for what it passes."""
     seen = interpreter.notebook.observations
     sites: set[int] = set()
@@ -165,6 +186,7 @@ def _ask_callers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: Fil
     relevant: set[str] = set()
     for depth in range(1, CALLERS + 1):
         relevant |= {name for top in asking for name in top.names}
+        relevant |= {table for table, held in tables.items() if not relevant.isdisjoint(held)}
         names = {name for top in for_sizes for name in top.names}
         callers = [top for top in tops if not relevant.isdisjoint(top.called) and not top.is_constructor]
         callers = [top for top in callers if wishes.may_be_met_by(top)]

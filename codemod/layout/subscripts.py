@@ -27,6 +27,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    holds_callable,
     part_of,
     views_of,
 )
@@ -52,7 +53,8 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
         case Mapping(items) if isinstance(key, Constant):
             return dict(items).get(str(key.value)) or _unknown(value, node, frame)
         case Mapping(items):
-            return _index_sequence(value, tuple(item for _, item in items), key, node, frame)
+            more = [frame.unfollowed(node)] if any(holds_callable(item) for _, item in items) else []  # a registry
+            return _index_sequence(value, (*(item for _, item in items), *more), key, node, frame)
         case Foreign() if value.kind == DICT:
             return of_dict(value, node, frame)
         case Foreign(views=views):

@@ -381,6 +381,13 @@ def parts(value: Value) -> Iterable[Value]:
             return ()
 
 
+def holds_callable(value: Value) -> bool:
+    """Is it a function or class of the user's, or a list with one in it?"""
+    if isinstance(value, Several):
+        return any(map(holds_callable, value.items))
+    return isinstance(value, Function | Class)
+
+
 def views_of(value: Value) -> Iterator[int]:
     """The sites with whose results it shares storage."""
     if isinstance(value, Tensor | Foreign | Unknown):

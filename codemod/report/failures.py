@@ -43,7 +43,7 @@ def lines(given: Given, result: RunResult) -> Iterator[Text]:
             yield from _failure(one, files.get(one.path or ""))
     if not given.located:
         yield from (Text(note) for note in given.notes)
-    alike = siblings(result, result.seen)
+    alike = siblings(result, result.failed)
     if alike is not None:
         yield Text(f"{alike[0].upper()}{alike[1:]}")
 

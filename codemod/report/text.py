@@ -29,7 +29,7 @@ def lines(result: RunResult, *, written: bool) -> Iterator[Text]:
             yield Text(f"{place}: this suppression comment suppresses nothing; remove it")
     for path in dict.fromkeys(file.helper.path for file in result.files if file.helper is not None):
         yield Text(f"{path}: {'written' if written else 'to be written'}; rewritten code imports it")
-    alike = siblings(result, result.seen)
+    alike = siblings(result, result.failed)
     if alike is not None:
         yield Text(f"{alike[0].upper()}{alike[1:]}")
     yield _summary(result, written)

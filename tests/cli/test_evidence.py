@@ -451,3 +451,12 @@ def test_a_run_lists_what_may_fail_next_and_risky_rewrites_it(project: Path) -> 
     log = log_of(project, traceback(path, "x.view(-1)"))
     assert "input: net.py:9:14, 1 in other files; see `--sites risky`" in invoke(".", log).stdout
     assert len(sites(".", log, "--sites", "risky")) == 2
+    refused = evidence_of(project, recorded(path, "x.view(-1)", refused=1, examples=[REFUSAL]))
+    assert "input: net.py:9:14, 1 in other files; see `--sites risky`" in invoke(".", refused).stdout
+
+
+def test_a_run_that_went_well_lists_nothing_that_may_fail(project: Path) -> None:
+    path = put(project, "def f(x):\n    return x.view(-1)\n\n\ndef g(y):\n    return y.view(-1)\n")
+    evidence = evidence_of(project, recorded(path, "x.view(-1)"))
+    assert "Nothing to rewrite: 2 kept" in invoke(".", evidence).stdout
+    assert "input:" not in invoke(".", evidence).stdout

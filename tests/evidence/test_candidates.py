@@ -62,6 +62,18 @@ def test_the_same_text_in_another_function_is_not_meant() -> None:
     assert line_of(tree, text, at(2, "return x.view(-1)", function="was_a")) == 2
 
 
+def test_a_number_of_an_older_revision_chooses_between_no_two_lines_of_one_text() -> None:
+    net = "class {}:\n    def forward(self, x):\n        return x.view(x.size(0), -1)\n\n\n"
+    text = net.format("One") + net.format("Two") + "def main():\n    return Two().forward(torch.rand(2, 3, 4))\n"
+    tree = ast.parse(text)
+    inner = at(3, "return x.view(x.size(0), -1)", function="forward")
+    for line, found_line in ((12, 3), (7, None)):
+        outer = at(line, "return Two().forward(torch.rand(2, 3, 4))", function="main")
+        assert line_of(tree, text, inner, (outer, inner)) == found_line
+    gone = at(7, "return Two()(torch.rand(2, 3, 4), mask)", function="main")
+    assert line_of(tree, text, inner, (gone, inner)) == 3
+
+
 def test_carets_on_another_call_name_nothing() -> None:
     assert found("y = fc(x.view(-1))\n", at(1, "y = fc(x.view(-1)) ", 5, 19)) == []
     assert found("y = fc(x.view(-1)) + 1\n", at(1, "y = fc(x.view(-1)) + 1", 5, 19)) == []

@@ -37,6 +37,24 @@ def test_the_traceback_of_a_record_counts_before_its_message() -> None:
     assert sites(json.dumps(record)) == marked("called")
 
 
+@pytest.mark.parametrize("has_text", [True, False])
+def test_a_traceback_that_a_record_holds_frame_by_frame_is_read(has_text: bool) -> None:
+    found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)\n +(.*)', log())
+    (error,) = re.findall(r"^(\w+Error): (.*)", log(), re.MULTILINE)
+    written = [
+        {"filename": path, "lineno": int(line), "name": name, "line": text if has_text else "", "locals": {"x": "1"}}
+        for path, line, name, text in found
+    ]
+    structlog = {"event": "failed", "exception": [{"exc_type": error[0], "exc_value": error[1], "frames": written}]}
+    assert sites(json.dumps(structlog)) == marked("called")
+    sent = [
+        {"filename": "x.py", "abs_path": path, "lineno": int(line), "function": name, "context_line": text}
+        for path, line, name, text in found
+    ]
+    event = {"type": error[0], "value": error[1], "stacktrace": {"frames": [*sent, {"lineno": 3}, None]}}
+    assert sites(json.dumps({"level": "error", "exception": {"values": [event]}})) == marked("called")
+
+
 def test_a_record_of_another_kind_stays_a_line() -> None:
     assert sites('{"loss": 0.5, "view": [1, 2]}\n{"log": 3}\n{"a": {"log": null}}\n{"}\n[{"log": "x"}]\n') == []
 

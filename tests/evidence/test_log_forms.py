@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import json
+import lzma
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -378,6 +383,45 @@ def test_a_long_log_is_read_in_time_that_grows_with_its_length(name: str) -> Non
         return time.process_time() - start
 
     assert seconds(once * 16) < 16 * 4 * max(min(seconds(once) for _ in range(3)), 0.005)
+
+
+def archive(**members: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in members.items():
+            file.writestr(name, text)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, bz2.compress, lzma.compress, lambda raw: archive(a="", b=raw.decode())]
+)
+def test_packed_logs_are_unpacked(pack: Callable[[bytes], bytes]) -> None:
+    raw = log("called").encode()
+    assert sites(decode_log(pack(raw))) == marked("called")
+    assert sites(decode_log(gzip.compress(b"epoch 1\n") + gzip.compress(raw))) == marked("called")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda raw: archive(a=raw.decode())])
+def test_damaged_packed_logs_are_read_as_far_as_they_go(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(log("called").encode())
+    for end in range(0, len(packed), 7):
+        read_log(decode_log(packed[:end]))
+        read_log(decode_log(packed[:end] + b"xx" + packed[end:]))
+
+
+def test_a_gzip_log_that_was_cut_off_is_read() -> None:
+    raw = log("called").encode() + b"".join(b"%d\n" % number for number in range(9000))
+    assert sites(decode_log(gzip.compress(raw)[:-2000])) == marked("called")
+
+
+def test_what_is_far_from_any_failure_is_not_read_line_by_line() -> None:
+    noise = "2026-12-03 07:00:01,123 INFO step 1 loss 0.5 memory 12GB view of the data\n" * 100_000
+    for text in (noise + log("called") + noise, log("called") + noise, noise + log("called").rstrip("\n")):
+        assert sites(text) == marked("called")
+        assert len(plain_lines(text)) < 10_000
+    assert read_log(noise) == ()
+    assert sites(log("worker") + noise + log("called")) == [*marked("worker"), *marked("called")]
 
 
 @pytest.mark.parametrize(
