@@ -16,6 +16,7 @@ from codemod.layout.parameters import bind_arguments, opaque_arguments
 from codemod.layout.program import TRIES, FunctionNode, Program, Routine, dotted
 from codemod.layout.project import Project
 from codemod.layout.relevance import Body, Slice
+from codemod.layout.size import begin
 from codemod.layout.state import State, Tests, join
 from codemod.layout.targets import assign, forget, forget_holders
 from codemod.layout.value import (
@@ -67,6 +68,7 @@ class FileInterpreter:
     """Holds what all frames of a file share."""
 
     def __init__(self, program: Program, project: Project) -> None:
+        begin()
         self.program = program
         self._project = project
         self.notebook = Notebook(program.sites)
@@ -119,9 +121,14 @@ class FileInterpreter:
         self.notebook.with_callers = True
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
-        self.notebook.asked, self._relevant, self._is_deep = sites, relevant, True
-        for known in (self._slices, self._summaries, self._attributes, self._given, self._lineages, self._methods):
-            known.clear()
+        begin()
+        self.notebook.asked, self._relevant = sites, relevant
+        self._slices.clear()
+        self._summaries.clear()
+        if not self._is_deep:
+            for known in (self._attributes, self._given, self._lineages, self._methods):
+                known.clear()
+        self._is_deep = True
 
     @property
     def is_spent(self) -> bool:
