@@ -16,7 +16,6 @@ from codemod.layout.parameters import bind_arguments, opaque_arguments
 from codemod.layout.program import TRIES, FunctionNode, Program, Routine, dotted
 from codemod.layout.project import Project
 from codemod.layout.relevance import Body, Slice
-from codemod.layout.size import begin
 from codemod.layout.state import State, Tests, join
 from codemod.layout.targets import assign, forget, forget_holders
 from codemod.layout.value import (
@@ -68,7 +67,6 @@ class FileInterpreter:
     """Holds what all frames of a file share."""
 
     def __init__(self, program: Program, project: Project) -> None:
-        begin()
         self.program = program
         self._project = project
         self.notebook = Notebook(program.sites)
@@ -121,7 +119,6 @@ class FileInterpreter:
         self.notebook.with_callers = True
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
-        begin()
         self.notebook.asked, self._relevant = sites, relevant
         self._slices.clear()
         self._summaries.clear()

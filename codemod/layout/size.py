@@ -82,8 +82,8 @@ class Size:
     @staticmethod
     def of(value: int | Atom) -> Size:
         if isinstance(value, Atom):
-            return _size((((value,), 1),))
-        return _size((((), value),) if value else ())
+            return Size((((value,), 1),))
+        return Size((((), value),) if value else ())
 
     @lazy
     def atoms(self) -> frozenset[Atom]:
@@ -130,7 +130,7 @@ class Size:
         return _collect([*self.terms, *other.terms])
 
     def __neg__(self) -> Size:
-        return self if self.terms is None else _size(tuple((m, -c) for m, c in self.terms))
+        return self if self.terms is None else Size(tuple((m, -c) for m, c in self.terms))
 
     def __sub__(self, other: Size) -> Size:
         if self.terms is None or other.terms is None:
@@ -146,7 +146,7 @@ class Size:
             return self
         if len(self.terms) == 1 and len(other.terms) == 1:
             ((m, c),), ((n, d),) = self.terms, other.terms
-            return _size(((_merge(m, n), c * d),))
+            return Size(((_merge(m, n), c * d),))
         return _collect([(_merge(m, n), c * d) for m, c in self.terms for n, d in other.terms])
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class Size:
 
     def renamed(self, names: Mapping[Atom, Atom]) -> Size:
         """The polynomial with other symbols for some atoms, no two of which become the same."""
-        return _size(
+        return Size(
             tuple(sorted((tuple(sorted(names.get(a, a) for a in monomial)), c) for monomial, c in self.terms or ()))
         )
 
@@ -192,23 +192,6 @@ _ONE_TERMS: tuple[tuple[Monomial, int], ...] = (((), 1),)
 UNKNOWN = Size(None)
 ZERO = Size(())
 ONE = Size(_ONE_TERMS)
-_known: dict[tuple[tuple[Monomial, int], ...], Size] = {}
-"""Each size that was met since `begin`: what is worked out of one is worked out once."""
-
-
-def begin() -> None:
-    """Forget the sizes met so far: what symbols of the same names stand for is no longer the same."""
-    _known.clear()
-    _known.update({ZERO.terms: ZERO, ONE.terms: ONE} if ZERO.terms is not None and ONE.terms is not None else {})
-
-
-def _size(terms: tuple[tuple[Monomial, int], ...]) -> Size:
-    found = _known.get(terms)
-    if found is None:
-        found = _known[terms] = Size(terms)
-    return found
-
-
 INFER = Size.of(-1)
 """The `-1` of a view's target."""
 
@@ -318,7 +301,7 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Size:
         found[monomial] = found.get(monomial, 0) + coefficient
     kept = [term for term in found.items() if term[1]]
     kept.sort()
-    return _size(tuple(kept))
+    return Size(tuple(kept))
 
 
 def _merge(left: Monomial, right: Monomial) -> Monomial:

@@ -41,8 +41,9 @@ def dense(layout: Layout) -> Layout | None:
         return None
     stride, dims = ONE, list(layout.dims)
     for i in reversed(order):
-        dims[i] = replace(layout.dims[i], stride=stride)
-        stride = stride * layout.dims[i].size
+        dim = layout.dims[i]
+        dims[i] = Dim(dim.size, stride, dim.pack)
+        stride = stride * dim.size
     return Layout(tuple(dims))
 
 
@@ -133,7 +134,8 @@ def _leader(tensors: Sequence[Layout], shape: Layout) -> Layout | None:
 
 
 def _resized(leader: Layout, shape: Layout) -> Layout:
-    return Layout(tuple(replace(dim, size=sized.size) for dim, sized in zip(leader.dims, shape.dims, strict=True)))
+    sized = zip(leader.dims, shape.sizes, strict=True)
+    return Layout(tuple([Dim(size, dim.stride, dim.pack) for dim, size in sized]))
 
 
 def broadcast(tensors: Sequence[Layout]) -> Layout | None:
