@@ -127,9 +127,13 @@ class FileInterpreter:
         self.notebook.with_callers = True
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
-        self.notebook.asked, self._relevant, self._is_deep = sites, relevant, True
-        for known in (self._slices, self._summaries, self._attributes, self._given, self._lineages, self._methods):
-            known.clear()
+        self.notebook.asked, self._relevant = sites, relevant
+        self._slices.clear()
+        self._summaries.clear()
+        if not self._is_deep:
+            for known in (self._attributes, self._given, self._lineages, self._methods):
+                known.clear()
+        self._is_deep = True
 
     @property
     def is_spent(self) -> bool:

@@ -41,13 +41,20 @@ class Project:
     """Digests of the files that the analysis depends on, by path; empty for those that it would read if they could
     be."""
     _programs: dict[str, Program | None] = field(default_factory=dict)
-    _modules: dict[Path, str | None] = field(default_factory=dict)
+    _modules: dict[tuple[Path, str], str | None] = field(default_factory=dict)
     _tops: dict[str, Sequence[Path]] = field(default_factory=dict)
+    _definitions: dict[tuple[str, str, int], tuple[Program, str] | None] = field(default_factory=dict)
 
     def definition(self, name: str, importer: str, hops: int = HOPS) -> tuple[Program, str] | None:
         """The file that defines what is imported under this name by the file `importer`, and its name there."""
         if hops == 0 or name.startswith("."):
             return None
+        key = (name, importer, hops)
+        if key not in self._definitions:
+            self._definitions[key] = self._look_up(name, importer, hops)
+        return self._definitions[key]
+
+    def _look_up(self, name: str, importer: str, hops: int) -> tuple[Program, str] | None:
         for folder in self._folders(importer):
             found = self._find(folder, name.split("."))
             if found is not None:
@@ -85,10 +92,10 @@ class Project:
 
     def _module(self, folder: Path, name: str) -> str | None:
         """The file of a module or package; empty for a folder without one."""
-        package = folder / name
-        if package not in self._modules:
-            self._modules[package] = self._look_for(package)
-        return self._modules[package]
+        key = (folder, name)
+        if key not in self._modules:
+            self._modules[key] = self._look_for(folder / name)
+        return self._modules[key]
 
     def _look_for(self, package: Path) -> str | None:
         for file in (package / "__init__.py", package.with_name(f"{package.name}.py")):

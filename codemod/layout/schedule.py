@@ -185,10 +185,11 @@ def _ask_callers(
             wishes.for_sizes.append(top)
     relevant: set[str] = set()
     for depth in range(1, CALLERS + 1):
-        relevant |= {name for top in asking for name in top.names}
-        relevant |= {table for table, held in tables.items() if not relevant.isdisjoint(held)}
+        asked_about = {name for top in asking for name in top.names}
+        asked_about |= {table for table, held in tables.items() if not asked_about.isdisjoint(held)}
+        relevant |= asked_about
         names = {name for top in for_sizes for name in top.names}
-        callers = [top for top in tops if not relevant.isdisjoint(top.called) and not top.is_constructor]
+        callers = [top for top in tops if not asked_about.isdisjoint(top.called) and not top.is_constructor]
         callers = [top for top in callers if wishes.may_be_met_by(top)]
         for_sizes += [top for top in callers if not names.isdisjoint(top.called)]
         functions = frozenset(id(top.routine.node) for top in for_sizes)

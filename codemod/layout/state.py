@@ -34,19 +34,22 @@ class State:
     """How often a name was bound again: a test on an older binding says nothing of the newer one."""
     dotted: set[str] = field(default_factory=set)
     """Those of the names that are attributes."""
+    owners: set[str] = field(default_factory=set)
+    """What they, and those of states that came of this one, are attributes of; shared by all of these."""
 
     def fork(self, fact: Condition | None = None) -> State:
         facts = self.facts | {fact} if fact else self.facts
-        return State(dict(self.names), facts, dict(self.ranks), dict(self.versions), set(self.dotted))
+        return State(dict(self.names), facts, dict(self.ranks), dict(self.versions), set(self.dotted), self.owners)
 
     def bind(self, name: str, value: Value) -> None:
         self.versions[name] = self.versions.get(name, 0) + 1
-        if self.dotted:
+        if name in self.owners:
             for stale in [known for known in self.dotted if known.startswith(name + ".")]:
                 self.dotted.discard(stale)
                 self.names.pop(stale, None)
         if "." in name:
             self.dotted.add(name)
+            self.owners.update(_owners(name))
         self.names[name] = value
 
     def look_up(self, name: str) -> Value | None:
@@ -154,6 +157,12 @@ def _spell(test: ast.expr) -> str:
             return dotted(test) or ast.unparse(test)
 
 
+@cache
+def _owners(name: str) -> frozenset[str]:
+    """`self` and `self.cache` of `self.cache.keys`."""
+    return frozenset(name[:i] for i, letter in enumerate(name) if letter == ".")
+
+
 def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
     """The state behind branches that come together; None where none of them does."""
     alive = list(branches)
@@ -163,11 +172,14 @@ def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
         return alive[0][0]
     states = [state for state, _ in alive]
     first, *others = states
-    names: dict[str, Value] = {}
-    for state in states:
-        for name, value in state.names.items():
-            if name not in names:
-                names[name] = value if _is_everywhere(name, value, states) else _joined(name, alive)
+    names = dict(first.names)
+    differing: list[str] = []
+    for state in others:
+        known = state.names
+        differing += [name for name, value in names.items() if known.get(name) is not value]
+        differing += [name for name in known if name not in names]
+    for name in dict.fromkeys(differing):
+        names[name] = _joined(name, alive)
     versions = dict(first.versions)
     for state in others:
         for name, version in state.versions.items():
@@ -179,11 +191,8 @@ def join(branches: Iterable[tuple[State, Condition | None]]) -> State | None:
         {owner: rank for owner, rank in first.ranks.items() if all(s.ranks.get(owner) == rank for s in others)},
         versions,
         set().union(*(state.dotted for state in states)),
+        first.owners,
     )
-
-
-def _is_everywhere(name: str, value: Value, states: list[State]) -> bool:
-    return all(state.names.get(name) is value for state in states)
 
 
 def _joined(name: str, branches: list[tuple[State, Condition | None]]) -> Value:

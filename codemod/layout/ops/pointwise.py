@@ -50,8 +50,9 @@ def _stored(shape: Layout, order: Sequence[int]) -> Layout:
     """These sizes without gaps, in that order in memory, outermost first."""
     stride, dims = ONE, list(shape.dims)
     for i in reversed(order):
-        dims[i] = replace(shape.dims[i], stride=stride)
-        stride = stride * shape.dims[i].size
+        dim = shape.dims[i]
+        dims[i] = Dim(dim.size, stride, dim.pack)
+        stride = stride * dim.size
     return Layout(tuple(dims))
 
 
@@ -170,7 +171,8 @@ def _leader(tensors: Sequence[Layout], shape: Layout) -> Layout | None:
 
 
 def _resized(leader: Layout, shape: Layout) -> Layout:
-    return Layout(tuple(replace(dim, size=sized.size) for dim, sized in zip(leader.dims, shape.dims, strict=True)))
+    sized = zip(leader.dims, shape.sizes, strict=True)
+    return Layout(tuple([Dim(size, dim.stride, dim.pack) for dim, size in sized]))
 
 
 def broadcast(tensors: Sequence[Layout]) -> Layout | None:
