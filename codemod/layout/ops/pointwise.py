@@ -57,61 +57,44 @@ def _stored(shape: Layout, order: Sequence[int]) -> Layout:
 
 
 def _common_order(operands: Sequence[Layout], shape: Layout) -> list[int] | None:
-    """Positions of the dims of the result, outermost in memory first; None where the order is not known.
-
-    Two dims are compared by the first operand that repeats neither; where all repeat one of them, they stay.
-    """
+    """Positions of the dims of the result, outermost in memory first; None where the order is not known."""
     rank = shape.rank
     if rank is None or any(operand.rank is None for operand in operands):
         return None
-    columns = [[Dim(ONE, ZERO)] * (rank - len(operand.dims)) + list(operand.dims) for operand in operands]
-    order = list(range(rank))[::-1]
-    for i in range(1, rank):
+    return _sorted([[Dim(ONE, ZERO)] * (rank - len(operand.dims)) + list(operand.dims) for operand in operands])
+
+
+def memory_order(layout: Layout) -> list[int] | None:
+    """Positions of the dims, outermost in memory first; None where the order is not known."""
+    return _sorted([layout.dims])
+
+
+def _sorted(operands: Sequence[Sequence[Dim]]) -> list[int] | None:
+    """As TensorIterator does it: what no operand tells apart stays, which passes one dim by another.
+
+    Two dims are compared by the first operand that repeats neither.
+    """
+    order = list(range(len(operands[0])))[::-1]
+    for i in range(1, len(order)):
         moved = i
         for j in range(i - 1, -1, -1):
-            first = ((dims[order[j]], dims[order[moved]]) for dims in columns)
-            outer, inner = next((pair for pair in first if not any(map(_is_free, pair))), (None, None))
-            if outer is None or inner is None:
+            pairs = ((dims[order[j]], dims[order[moved]]) for dims in operands)
+            faster, slower = next((pair for pair in pairs if not any(map(_is_free, pair))), (None, None))
+            if faster is None or slower is None:
                 continue
-            match is_less(inner.stride, outer.stride):
+            match is_less(slower.stride, faster.stride):
                 case Answer.YES:
                     order[j], order[moved], moved = order[moved], order[j], j
-                case Answer.NO if outer.stride != inner.stride:
+                case Answer.NO if faster.stride != slower.stride:
                     break
                 case _:
                     return None
     return order[::-1]
 
 
-def memory_order(layout: Layout) -> list[int] | None:
-    """Positions of the dims, outermost in memory first, as TensorIterator sorts them."""
-    order: list[int] = []
-    for i in range(len(layout.dims)):
-        at = len(order)
-        for j in range(len(order) - 1, -1, -1):
-            swap = _is_inner(layout.dims[order[j]], layout.dims[i])
-            if swap is Answer.MAYBE:
-                return None
-            if swap is Answer.YES:
-                at = j
-            elif not _is_free(layout.dims[order[j]]) and not _is_free(layout.dims[i]):
-                break
-        order.insert(at, i)
-    return order
-
-
 def _is_free(dim: Dim) -> bool:
     """A dim whose place in memory order nothing fixes."""
     return dim.size == ONE or dim.stride == ZERO
-
-
-def _is_inner(outer: Dim, inner: Dim) -> Answer:
-    """Must the two change places, since the first has the smaller stride?"""
-    if _is_free(outer) or _is_free(inner):
-        return Answer.NO
-    if outer.stride == inner.stride:
-        return Answer.MAYBE
-    return is_less(outer.stride, inner.stride)
 
 
 def _unsized(tensors: Sequence[Layout]) -> Layout:

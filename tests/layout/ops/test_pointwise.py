@@ -60,3 +60,13 @@ def test_two_products_repeated_against_each_other_have_an_order() -> None:
     right = torch.zeros(4, 2, 3, 6).permute(1, 2, 0, 3)[:, :, :, None, :]
     claimed = pointwise(layout_of(left), layout_of(right), world=World.DEFAULT)
     assert [stride.constant for stride in claimed.strides] == list((left + right).stride())
+
+
+def test_a_repeated_dim_stays_where_no_operand_tells_its_place() -> None:
+    """Of the order d, b in memory, with a and c repeated: torch leaves c before d, and b passes c."""
+    tensor = torch.zeros(2, 2).t()[None, :, None, :].expand(2, 2, 2, 2)
+    assert tensor.stride() == (0, 1, 0, 2)
+    for first in (torch.zeros(()), torch.zeros(2, 1, 1, 1)):
+        for world in World:
+            claimed = pointwise(layout_of(first), layout_of(tensor), world=world)
+            assert [stride.constant for stride in claimed.strides] == list((first + tensor).stride())
