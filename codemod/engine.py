@@ -31,7 +31,7 @@ from codemod.syntax.suppress import suppressions
 from codemod.transform import Transform
 
 _CANDIDATE = re.compile(
-    rb"\.view(?:_as)?\b|bmm\s*\(|\b(?:bmm|Dim)\s+as\b|\bDim(?:\.DYNAMIC\b|\.AUTO\b|\s*\()|export\.dims\s*\(|import[^\n]*\bdims\b"
+    rb"\.view(?:_as)?\b|bmm\s*\(|(?:bmm|Dim|dims)\s+as\b|Dim(?:\.DYNAMIC\b|\.AUTO\b|\s*\()|\bdims\s*\("
     rb"|mark_dynamic\b|matrix_exp\b|\.reshape\(\s*[\[(]?\s*(?:[1-9]|[A-Z_][A-Z_0-9]+\b|[\w.]*batch)"
     rb"|\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(.*(?:\w_\(|\]\s*[-+*/]?=[^=])"
     rb"|out\s*=[^,\n]*\.(?:reshape|reshape_as|flatten|ravel|contiguous)\(|torch-codemod:"
@@ -40,7 +40,8 @@ _WORDS = (
     b".view",
     b"bmm",
     b"Dim",
-    b"dims",
+    b"torch.export",
+    b"import export",
     b"mark_dynamic",
     b"matrix_exp",
     b"reshape",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import kornia as K
 import torch
+from lines import print_lines
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
@@ -46,15 +47,4 @@ OPERATORS: dict[str, Callable[[], object]] = {
     "extract_tensor_patches": lambda: K.contrib.extract_tensor_patches(x, 16, 16),
 }
 
-for name, operator in OPERATORS.items():
-    torch.manual_seed(0)
-    x.grad = None
-    try:
-        out = operator()
-        first = out[0] if isinstance(out, tuple | list) else out
-        if first.requires_grad:
-            first.square().sum().backward()
-        grad = x.grad.double().abs().sum().item() if x.grad is not None else 0.0
-        print(name, first.double().sum().item(), grad, flush=True)
-    except Exception as error:
-        print(name, type(error).__name__, str(error)[:60], flush=True)
+print_lines(OPERATORS, x)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 import torch_geometric.nn as gnn
+from lines import print_lines
 
 torch.set_num_threads(1)
 NODES, EDGES = 20, 60
@@ -55,15 +56,4 @@ LAYERS: dict[str, Callable[[], object]] = {
     "GPSConv": lambda: gnn.GPSConv(16, gnn.GCNConv(16, 16), heads=4)(x, edges, graphs),
 }
 
-for name, layer in LAYERS.items():
-    torch.manual_seed(0)
-    x.grad = None
-    try:
-        out = layer()
-        first = out[0] if isinstance(out, tuple | list) else out
-        if first.requires_grad:
-            first.square().sum().backward()
-        grad = x.grad.double().abs().sum().item() if x.grad is not None else 0.0
-        print(name, first.double().sum().item(), grad, flush=True)
-    except Exception as error:
-        print(name, type(error).__name__, str(error)[:60], flush=True)
+print_lines(LAYERS, x)
