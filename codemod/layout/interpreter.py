@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Namespace
 from dataclasses import replace
 
@@ -19,6 +19,7 @@ from codemod.layout.expressions import (
     taken_apart,
 )
 from codemod.layout.frame import Frame, Notebook
+from codemod.layout.members import Members
 from codemod.layout.narrow import narrowed
 from codemod.layout.parameters import bind_arguments, opaque_arguments
 from codemod.layout.program import TRIES, FunctionNode, Program, Routine, dotted
@@ -66,8 +67,6 @@ SHORT = 5
 """Statements of a function that is followed one call deeper."""
 ACTIVE_AT_MOST = 6
 """Functions that are run one inside the other, constructors included."""
-BINDERS_AT_MOST = 4
-"""Methods that bind an attribute; of one that more do nothing is known."""
 _PASSED_OVER = Unknown("a statement that bears on no site")
 
 
@@ -81,7 +80,7 @@ class FileInterpreter:
         self.steps = 0
         self._relevant: frozenset[str] = frozenset()
         self._for_sizes: frozenset[int] = frozenset()
-        self._is_deep = False
+        self.is_deep = False
         self._limit = STEPS
         self._depth = DEPTH
         self.returned: dict[int, set[int]] = {}
@@ -90,13 +89,8 @@ class FileInterpreter:
         """What stands for the results of calls not looked into so far, by name."""
         self.handed: set[int] = set()
         """Ids of the sites whose result is handed to what is not looked into so far."""
-        self._attributes: dict[tuple[int, str, str], Value | None] = {}
-        self._given: dict[tuple[int, str], Namespace[str, Value]] = {}
-        """Arguments of constructors, by the id of `__init__` and the object's label."""
-        self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
+        self._members = Members(self)
         self._summaries: dict[tuple[object, ...], Value] = {}
-        self._lineages: dict[int, Sequence[Class]] = {}
-        self._methods: dict[tuple[int, str], Function | None] = {}
         self._bodies: dict[int, Body] = {}
         self._slices: dict[tuple[int, bool, bool, frozenset[str]], Slice] = {}
         self._texts: dict[int, str] = {}
@@ -130,10 +124,9 @@ class FileInterpreter:
         self.notebook.asked, self._relevant = sites, relevant
         self._slices.clear()
         self._summaries.clear()
-        if not self._is_deep:
-            for known in (self._attributes, self._given, self._lineages, self._methods):
-                known.clear()
-        self._is_deep = True
+        if not self.is_deep:
+            self._members = Members(self)  # what was found without looking into other files
+        self.is_deep = True
 
     @property
     def is_spent(self) -> bool:
@@ -144,10 +137,10 @@ class FileInterpreter:
         """A function taken by itself: its callers may pass anything."""
         node = routine.node
         if isinstance(node, ast.Module):
-            frame = self._frame(State(), "", "", (id(node),))
+            frame = self.new_frame(State(), "", "", (id(node),))
             frame.shared = frozenset(self.program.shared.get(id(node), ()))
             frame.slice = self._slice(node)
-            self._run(node.body, frame)
+            self.run(node.body, frame)
             return
         owner = Class(routine.owner, routine.owner.name, self.program) if routine.owner else None
         self._run_alone(Function(node, routine.name, self.program), owner)
@@ -162,7 +155,7 @@ class FileInterpreter:
         node = function.node
         active = (*(outer.active if outer else ()), id(node))
         name = function.qualified_name
-        frame = self._frame(State(dict(function.closure)), f"{name}:", name, active, function.program)
+        frame = self.new_frame(State(dict(function.closure)), f"{name}:", name, active, function.program)
         frame.owner = owner
         frame.slice = self._slice(node)
         frame.shared = frozenset(function.program.shared.get(id(node), ()))
@@ -173,7 +166,7 @@ class FileInterpreter:
         for value, _ in frame.returned:
             self.returned.setdefault(id(node), set()).update(views_of(value))
 
-    def _frame(
+    def new_frame(
         self, state: State, key: str, name: str, active: tuple[int, ...], program: Program | None = None
     ) -> Frame:
         return Frame(
@@ -193,7 +186,7 @@ class FileInterpreter:
     def _run_body(self, node: FunctionNode, frame: Frame) -> None:
         if isinstance(node, ast.Lambda):
             frame.returned.append((evaluate(node.body, frame), frozenset()))
-        elif self._run(node.body, frame):
+        elif self.run(node.body, frame):
             frame.returned.append((Constant(None), frozenset()))
 
     def call_function(
@@ -211,7 +204,7 @@ class FileInterpreter:
         if not self._is_plain(function):
             return unknown
         given = (*positional, *keywords.values())
-        if not (self._is_deep or any(map(_shares, given))):
+        if not (self.is_deep or any(map(_shares, given))):
             self.skipped[unknown.name] = unknown
             return unknown
         is_unread = id(node) == frame.unread and not self._hands_on(function)
@@ -242,7 +235,7 @@ class FileInterpreter:
             why = f"`{name}`, which may have been bound anew"
             frame.state.bind(name, forgotten(frame.state.names[name], why, node.lineno, f"{name}~"))
         held = [value for value in given if isinstance(value, Several | Mapping | Repeated)]
-        if held and self._body(function.node).whole.touched & {a.arg for a in _plain(function.node)}:
+        if held and self.body_of(function.node).whole.touched & {a.arg for a in _plain(function.node)}:
             for value in held:
                 forget_holders(value, "", frame, node.lineno)
 
@@ -257,7 +250,7 @@ class FileInterpreter:
     def _is_transparent(self, decorator: ast.expr, program: Program) -> bool:
         callee = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = program.resolve(dotted(callee))
-        if self._is_deep and name.partition(".")[0] not in ("torch", "functools") and dotted(callee) != name:
+        if self.is_deep and name.partition(".")[0] not in ("torch", "functools") and dotted(callee) != name:
             found = self._project.definition(name, program.path)
             if found is not None:
                 return is_transparent(ast.Name(found[1]), found[0])
@@ -270,7 +263,7 @@ class FileInterpreter:
     def _call(
         self, function: Function, bound: dict[str, Value], node: ast.expr, frame: Frame, is_unread: bool
     ) -> Value:
-        inner = self._frame(
+        inner = self.new_frame(
             State(dict(function.closure)),
             f"{frame.place(node).key}>",
             function.qualified_name,
@@ -299,49 +292,17 @@ class FileInterpreter:
         return isinstance(value, _CARRIERS) and any(map(self._is_relevant, parts(value)))
 
     def method(self, of: Class, name: str) -> Function | None:
-        key = (id(of.node), name)
-        if key not in self._methods:
-            owners = ((base, base.program.own_methods(base.node).get(name)) for base in self._lineage(of))
-            self._methods[key] = next(
-                (
-                    Function(node, f"{of.qualified_name}.{name}", base.program)
-                    for base, node in owners
-                    if node is not None
-                ),
-                None,
-            )
-        return self._methods[key]
+        return self._members.method(of, name)
 
     def overriding(self, of: Class, name: str) -> list[Function]:
-        program = of.program
-        found = ((node, program.own_methods(node).get(name)) for node in program.overridden.get(id(of.node), ()))
-        return [Function(method, f"{node.name}.{name}", program) for node, method in found if method is not None]
+        return self._members.overriding(of, name)
 
-    def _lineage(self, of: Class) -> Sequence[Class]:
-        """The class and those of its bases that the user defines, nearest first."""
-        if id(of.node) not in self._lineages:
-            found, queue = [of], list(self._bases(of))
-            while queue:
-                base = queue.pop(0)
-                if base not in found:
-                    found.append(base)
-                    queue += self._bases(base)
-            self._lineages[id(of.node)] = found
-        return self._lineages[id(of.node)]
-
-    def _bases(self, of: Class) -> Iterator[Class]:
-        for node in of.node.bases:
-            name = dotted(node)
-            if name in of.program.classes:
-                yield Class(of.program.classes[name], name, of.program)
-            elif self._is_deep and name.partition(".")[0] in of.program.imports:
-                found = self._defined(of.program.resolve(name), of.program)
-                if isinstance(found, Class):
-                    yield found
+    def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        return self._members.attribute(of, name, frame)
 
     def imported(self, name: str, unknown: Unknown, given: Iterable[Value], frame: Frame) -> Value | None:
-        if self._is_deep:
-            return self._defined(name, frame.program)
+        if self.is_deep:
+            return self.defined(name, frame.program)
         if self._project.may_define(name, frame.program.path):
             self._skip(unknown, given)
         return None
@@ -351,19 +312,19 @@ class FileInterpreter:
         for value in given:
             self.handed.update(views_of(value))
 
-    def _defined(self, name: str, importer: Program) -> Value | None:
+    def defined(self, name: str, importer: Program) -> Value | None:
         """What the user's own files define under this import path."""
         found = self._project.definition(name, importer.path)
         if found is None:
             return None
         program, name = found
-        value = global_value(name, self._frame(State(), "", "", (), program))
+        value = global_value(name, self.new_frame(State(), "", "", (), program))
         return None if isinstance(value, Qualified | Unknown) else value
 
     def see_missing(self, of: Class, value: Unknown) -> None:
-        if self._is_deep:
+        if self.is_deep:
             return
-        outside = (name for base in self._lineage(of) for name in base.program.base_names(base.node))
+        outside = (name for base in self._members.lineage(of) for name in base.program.base_names(base.node))
         if any(self._project.may_define(name, of.program.path) for name in outside):
             self.skipped[value.name] = value
 
@@ -372,126 +333,7 @@ class FileInterpreter:
             self._skip(unknown, given)
         return unknown
 
-    def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
-        key = (id(of.of.node), of.label, name)
-        if key not in self._attributes:
-            self._attributes[key] = None
-            self._attributes[key] = self._read_attribute(of, name, frame)
-        return self._attributes[key]
-
-    def _read_attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
-        """As the class nearest to the object's own leaves it: at class level, then in `__init__`, then anywhere."""
-        program, classes = of.of.program, [of.of.node]
-        if of.positional is None:
-            classes += program.overridden.get(id(of.of.node), ())
-        if name in program.handed_on:
-            classes += program.classes.values()
-        others = [node for node in classes[1:] if node is not of.of.node and program.binds(node, name)]
-        own = self._of_lineage(of, name, frame)
-        if not others:
-            return own
-        found = [own, *(self._of_lineage(replace(of, of=Class(n, n.name, program)), name, frame) for n in others)]
-        label = f"{of.label}.{name}"
-        missing = Unknown(f"what `{label}` is in a subclass", name=label)
-        return choose((value or missing, frozenset()) for value in found)
-
-    def _of_lineage(self, of: Instance, name: str, frame: Frame) -> Value | None:
-        found: list[Value] = []
-        for base in self._lineage(of.of):
-            node = base.node
-            if name in base.program.stored.get(id(node), ()):
-                bound = self._bound_by_methods(of, base, name, frame)
-                if bound is None:
-                    return Unknown(f"what `{of.label}.{name}` is", name=f"{of.label}.{name}")
-                found += bound
-            init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
-            made = None
-            if init is not None and id(init) not in frame.active:
-                made = self._initialised(init, of, base, name, frame)
-            if made is None:
-                made = self._class_level(base, of.label).get(name)
-            if made is not None:
-                found.append(made)
-                break
-        return choose((value, frozenset()) for value in found) if found else None
-
-    def _bound_by_methods(self, of: Instance, base: Class, name: str, frame: Frame) -> list[Value] | None:
-        """As any method other than `__init__` leaves it; None where that is not known of all of them."""
-        program, label = base.program, f"{of.label}.{name}"
-        binders = program.binders.get(name, ())
-        binding = [r.node for r in program.routines if r.owner is base.node and id(r.node) in binders]
-        methods = [method for method in program.own_methods(base.node).values() if method in binding]
-        if name in program.elusive:
-            return None
-        if len(binding) > min(len(methods), BINDERS_AT_MOST) or any(id(method) in frame.active for method in methods):
-            return None
-        before = Unknown(f"what `{label}` was before", name=label)
-        values = [self._initialised(method, of, base, name, frame, before) for method in methods]
-        found = [option for value in values if value is not None for option, _ in options(value)]
-        return [value for value in found if value is not before]
-
-    def _class_level(self, of: Class, label: str) -> Namespace[str, Value]:
-        node = of.node
-        key = (id(node), label)
-        if key not in self._class_levels:
-            frame = self._frame(State(), f"{label}:", node.name, (), of.program)
-            self._class_levels[key] = frame.state.names
-            for statement in node.body:
-                if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Call | ast.Lambda):
-                    self._run([statement], frame)
-                elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                    name = statement.target.id
-                    frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
-        return self._class_levels[key]
-
-    def _initialised(
-        self,
-        init: ast.FunctionDef | ast.AsyncFunctionDef,
-        of: Instance,
-        base: Class,
-        name: str,
-        frame: Frame,
-        before: Value | None = None,
-    ) -> Value | None:
-        """What `__init__`, or another method, binds `self.name` to; only the statements that bear on it are run.
-
-        `before` is what it was until then.
-        """
-        own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
-        wanted = Slice(self._body(init), wanted=frozenset({f"{own}.{name}"}))
-        if not wanted.is_bound:
-            return None
-        active = (*frame.active, id(init))
-        inner = self._frame(State(), f"{of.label}:", f"{base.node.name}.{init.name}", active, base.program)
-        inner.base = len(active) - 1
-        inner.owner = Class(base.node, base.node.name, base.program)
-        inner.slice = wanted
-        key = (id(init), of.label)
-        if key not in self._given:
-            self._given[key] = self._constructor_arguments(init, of, base.node, inner)
-        for parameter, value in self._given[key].items():
-            inner.state.bind(parameter, value)
-        if before is not None:
-            inner.state.bind(f"{own}.{name}", before)
-        self._run(init.body, inner)
-        names = inner.state.names
-        found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
-        if not isinstance(found, Choice):
-            return found
-        settled = choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
-        return replace(settled, name=found.name) if isinstance(settled, Choice) else settled
-
-    def _constructor_arguments(
-        self, init: ast.FunctionDef | ast.AsyncFunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
-    ) -> Namespace[str, Value]:
-        this = Instance(of.of, of.label)
-        if of.positional is not None and node is of.of.node and init.name == "__init__":
-            bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), frame)
-            if bound is not None:
-                return bound
-        return opaque_arguments(init, f"{of.label}.{init.name}", frame.owner, this, frame)
-
-    def _run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
+    def run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""
         for statement in body:
             if frame.slice is not None:
@@ -533,10 +375,10 @@ class FileInterpreter:
         sites = self.notebook.asked if is_called or not self.notebook.with_callers else frozenset()
         key = (id(node), returns, bool(sites), given)
         if key not in self._slices:
-            self._slices[key] = Slice(self._body(node), sites, self._relevant | given, returns=returns)
+            self._slices[key] = Slice(self.body_of(node), sites, self._relevant | given, returns=returns)
         return self._slices[key]
 
-    def _body(self, node: FunctionNode | ast.Module) -> Body:
+    def body_of(self, node: FunctionNode | ast.Module) -> Body:
         if id(node) not in self._bodies:
             self._bodies[id(node)] = Body(node, self.program.sites, self.program.effective)
         return self._bodies[id(node)]
@@ -626,7 +468,7 @@ class FileInterpreter:
             if (fact[0], not fact[1]) in before.facts:
                 continue
             frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
-            if self._run(body, frame):
+            if self.run(body, frame):
                 ends.append((frame.state, fact))
         return self._come_together(ends, frame)
 
@@ -662,7 +504,7 @@ class FileInterpreter:
             elif iterable is not None:
                 iterable = evaluate(node.iter, frame) if is_live and i else iterable
                 bind_element(node.target, iterable, node.iter, frame)
-            if self._run(node.body, frame):
+            if self.run(node.body, frame):
                 ends.append((frame.state, None))
             ends += [(state, None) for state in frame.exits]
             frame.exits = []
@@ -674,7 +516,7 @@ class FileInterpreter:
             if i >= ROUNDS - 1 and not changed:
                 break
         frame.exits, frame.round = outer_exits, outer_round
-        return self._run(node.orelse, frame)
+        return self.run(node.orelse, frame)
 
     def _one_by_one(self, node: ast.For | ast.AsyncFor, each: Sequence[Value], frame: Frame) -> bool:
         """A round for each of the elements, which are known: what one leaves is where the next begins."""
@@ -684,7 +526,7 @@ class FileInterpreter:
         for i, item in enumerate(each):
             frame.round, frame.exits = outer_round * UNROLLED_AT_MOST + i, []
             assign(node.target, item, frame)
-            ends: list[tuple[State, Condition | None]] = [(frame.state, None)] if self._run(node.body, frame) else []
+            ends: list[tuple[State, Condition | None]] = [(frame.state, None)] if self.run(node.body, frame) else []
             ends += [(state, None) for state in frame.exits]  # `continue` and `break` are not told apart
             left += [(state.fork(), None) for state in frame.exits]
             goes_on = self._come_together(ends, frame)
@@ -693,7 +535,7 @@ class FileInterpreter:
         frame.exits, frame.round = outer_exits, outer_round
         if goes_on:
             left.append((frame.state, None))
-        return self._come_together(left, frame) and self._run(node.orelse, frame)
+        return self._come_together(left, frame) and self.run(node.orelse, frame)
 
     def _with(self, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
         swallows = False
@@ -704,7 +546,7 @@ class FileInterpreter:
                 assign(item.optional_vars, value if isinstance(value, Instance) else bound, frame)
             swallows = swallows or self._swallows(item.context_expr, value)
         if not swallows:
-            return self._run(node.body, frame)
+            return self.run(node.body, frame)
         falls, raised = self._run_watched(node.body, frame)
         ends = [raised, frame.state] if falls else [raised]
         return self._come_together([(state, None) for state in ends], frame)
@@ -720,7 +562,7 @@ class FileInterpreter:
     def _run_watched(self, body: Sequence[ast.stmt], frame: Frame) -> tuple[bool, State]:
         """Run a block that an exception may leave: does it come to its end, and what an exception may leave behind."""
         outer, frame.left = frame.left, [frame.state.fork()]
-        falls = self._run(body, frame)
+        falls = self.run(body, frame)
         raised = join([(state, None) for state in frame.left])
         assert raised is not None
         if outer is not None:
@@ -733,21 +575,21 @@ class FileInterpreter:
         falls, raised = self._run_watched(node.body, frame)
         after = frame.state
         left = [(raised.fork(), None), (after.fork(), None)]
-        if falls and self._run(node.orelse, frame):
+        if falls and self.run(node.orelse, frame):
             ends.append((frame.state, None))
             left.append((frame.state.fork(), None))
         for handler in node.handlers:
             frame.state = raised.fork()
             if handler.name:
                 frame.state.bind(handler.name, Foreign("an exception"))
-            falls = self._run(handler.body, frame)
+            falls = self.run(handler.body, frame)
             left.append((frame.state.fork(), None))
             if falls:
                 ends.append((frame.state, None))
         if node.finalbody:
             self._come_together(left, frame)
-            self._run(node.finalbody, frame)
-        return self._come_together(ends, frame) and self._run(node.finalbody, frame)
+            self.run(node.finalbody, frame)
+        return self._come_together(ends, frame) and self.run(node.finalbody, frame)
 
     def _match(self, node: ast.Match, frame: Frame) -> bool:
         evaluate(node.subject, frame)
@@ -760,7 +602,7 @@ class FileInterpreter:
                     frame.state.bind(captured.name, Unknown(f"what `{captured.name}` matches", case.body[0].lineno))
             if case.guard is not None:
                 evaluate(case.guard, frame)
-            if self._run(case.body, frame):
+            if self.run(case.body, frame):
                 ends.append((frame.state, None))
         return self._come_together(ends, frame)
 
@@ -776,7 +618,7 @@ class FileInterpreter:
 
     def _define_class(self, node: ast.ClassDef, frame: Frame) -> None:
         if not frame.name:
-            self._run(
+            self.run(
                 [s for s in node.body if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)],
                 replace(frame, state=frame.state.fork()),
             )

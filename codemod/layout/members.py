@@ -1,0 +1,209 @@
+"""Members of the user's classes: methods, and what the attributes of an object are, wherever they are bound."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Namespace
+from dataclasses import replace
+from typing import Protocol
+
+from codemod.layout.frame import Frame
+from codemod.layout.parameters import bind_arguments, opaque_arguments
+from codemod.layout.program import FunctionNode, Program, dotted
+from codemod.layout.relevance import Body, Slice
+from codemod.layout.state import State
+from codemod.layout.value import Choice, Class, Function, Instance, Unknown, Value, choose, options
+
+BINDERS_AT_MOST = 4
+"""Methods that bind an attribute; of one that more do nothing is known."""
+
+
+class Runner(Protocol):
+    """What runs the statements that bind them."""
+
+    is_deep: bool
+    """Are other files looked into?"""
+
+    def new_frame(
+        self, state: State, key: str, name: str, active: tuple[int, ...], program: Program | None = None
+    ) -> Frame: ...
+
+    def run(self, body: Sequence[ast.stmt], frame: Frame) -> bool: ...
+
+    def body_of(self, node: FunctionNode | ast.Module) -> Body: ...
+
+    def defined(self, name: str, importer: Program) -> Value | None: ...
+
+
+class Members:
+    """What was found is kept."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._attributes: dict[tuple[int, str, str], Value | None] = {}
+        self._given: dict[tuple[int, str], Namespace[str, Value]] = {}
+        """Arguments of constructors, by the id of `__init__` and the object's label."""
+        self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
+        self._lineages: dict[int, Sequence[Class]] = {}
+        self._methods: dict[tuple[int, str], Function | None] = {}
+
+    def method(self, of: Class, name: str) -> Function | None:
+        key = (id(of.node), name)
+        if key not in self._methods:
+            owners = ((base, base.program.own_methods(base.node).get(name)) for base in self.lineage(of))
+            self._methods[key] = next(
+                (
+                    Function(node, f"{of.qualified_name}.{name}", base.program)
+                    for base, node in owners
+                    if node is not None
+                ),
+                None,
+            )
+        return self._methods[key]
+
+    def overriding(self, of: Class, name: str) -> list[Function]:
+        program = of.program
+        found = ((node, program.own_methods(node).get(name)) for node in program.overridden.get(id(of.node), ()))
+        return [Function(method, f"{node.name}.{name}", program) for node, method in found if method is not None]
+
+    def lineage(self, of: Class) -> Sequence[Class]:
+        """The class and those of its bases that the user defines, nearest first."""
+        if id(of.node) not in self._lineages:
+            found, queue = [of], list(self._bases(of))
+            while queue:
+                base = queue.pop(0)
+                if base not in found:
+                    found.append(base)
+                    queue += self._bases(base)
+            self._lineages[id(of.node)] = found
+        return self._lineages[id(of.node)]
+
+    def _bases(self, of: Class) -> Iterator[Class]:
+        for node in of.node.bases:
+            name = dotted(node)
+            if name in of.program.classes:
+                yield Class(of.program.classes[name], name, of.program)
+            elif self._runner.is_deep and name.partition(".")[0] in of.program.imports:
+                found = self._runner.defined(of.program.resolve(name), of.program)
+                if isinstance(found, Class):
+                    yield found
+
+    def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        key = (id(of.of.node), of.label, name)
+        if key not in self._attributes:
+            self._attributes[key] = None
+            self._attributes[key] = self._read_attribute(of, name, frame)
+        return self._attributes[key]
+
+    def _read_attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        """As the class nearest to the object's own leaves it: at class level, then in `__init__`, then anywhere."""
+        program, classes = of.of.program, [of.of.node]
+        if of.positional is None:
+            classes += program.overridden.get(id(of.of.node), ())
+        if name in program.handed_on:
+            classes += program.classes.values()
+        others = [node for node in classes[1:] if node is not of.of.node and program.binds(node, name)]
+        own = self._of_lineage(of, name, frame)
+        if not others:
+            return own
+        found = [own, *(self._of_lineage(replace(of, of=Class(n, n.name, program)), name, frame) for n in others)]
+        label = f"{of.label}.{name}"
+        missing = Unknown(f"what `{label}` is in a subclass", name=label)
+        return choose((value or missing, frozenset()) for value in found)
+
+    def _of_lineage(self, of: Instance, name: str, frame: Frame) -> Value | None:
+        found: list[Value] = []
+        for base in self.lineage(of.of):
+            node = base.node
+            if name in base.program.stored.get(id(node), ()):
+                bound = self._bound_by_methods(of, base, name, frame)
+                if bound is None:
+                    return Unknown(f"what `{of.label}.{name}` is", name=f"{of.label}.{name}")
+                found += bound
+            init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+            made = None
+            if init is not None and id(init) not in frame.active:
+                made = self._initialised(init, of, base, name, frame)
+            if made is None:
+                made = self._class_level(base, of.label).get(name)
+            if made is not None:
+                found.append(made)
+                break
+        return choose((value, frozenset()) for value in found) if found else None
+
+    def _bound_by_methods(self, of: Instance, base: Class, name: str, frame: Frame) -> list[Value] | None:
+        """As any method other than `__init__` leaves it; None where that is not known of all of them."""
+        program, label = base.program, f"{of.label}.{name}"
+        binders = program.binders.get(name, ())
+        binding = [r.node for r in program.routines if r.owner is base.node and id(r.node) in binders]
+        methods = [method for method in program.own_methods(base.node).values() if method in binding]
+        if name in program.elusive:
+            return None
+        if len(binding) > min(len(methods), BINDERS_AT_MOST) or any(id(method) in frame.active for method in methods):
+            return None
+        before = Unknown(f"what `{label}` was before", name=label)
+        values = [self._initialised(method, of, base, name, frame, before) for method in methods]
+        found = [option for value in values if value is not None for option, _ in options(value)]
+        return [value for value in found if value is not before]
+
+    def _class_level(self, of: Class, label: str) -> Namespace[str, Value]:
+        node = of.node
+        key = (id(node), label)
+        if key not in self._class_levels:
+            frame = self._runner.new_frame(State(), f"{label}:", node.name, (), of.program)
+            self._class_levels[key] = frame.state.names
+            for statement in node.body:
+                if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Call | ast.Lambda):
+                    self._runner.run([statement], frame)
+                elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    name = statement.target.id
+                    frame.state.bind(name, Unknown(f"what `{label}.{name}` is", name=f"{label}.{name}"))
+        return self._class_levels[key]
+
+    def _initialised(
+        self,
+        init: ast.FunctionDef | ast.AsyncFunctionDef,
+        of: Instance,
+        base: Class,
+        name: str,
+        frame: Frame,
+        before: Value | None = None,
+    ) -> Value | None:
+        """What `__init__`, or another method, binds `self.name` to; only the statements that bear on it are run.
+
+        `before` is what it was until then.
+        """
+        own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
+        wanted = Slice(self._runner.body_of(init), wanted=frozenset({f"{own}.{name}"}))
+        if not wanted.is_bound:
+            return None
+        active = (*frame.active, id(init))
+        inner = self._runner.new_frame(State(), f"{of.label}:", f"{base.node.name}.{init.name}", active, base.program)
+        inner.base = len(active) - 1
+        inner.owner = Class(base.node, base.node.name, base.program)
+        inner.slice = wanted
+        key = (id(init), of.label)
+        if key not in self._given:
+            self._given[key] = self._constructor_arguments(init, of, base.node, inner)
+        for parameter, value in self._given[key].items():
+            inner.state.bind(parameter, value)
+        if before is not None:
+            inner.state.bind(f"{own}.{name}", before)
+        self._runner.run(init.body, inner)
+        names = inner.state.names
+        found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
+        if not isinstance(found, Choice):
+            return found
+        settled = choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
+        return replace(settled, name=found.name) if isinstance(settled, Choice) else settled
+
+    def _constructor_arguments(
+        self, init: ast.FunctionDef | ast.AsyncFunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
+    ) -> Namespace[str, Value]:
+        this = Instance(of.of, of.label)
+        if of.positional is not None and node is of.of.node and init.name == "__init__":
+            bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), frame)
+            if bound is not None:
+                return bound
+        return opaque_arguments(init, f"{of.label}.{init.name}", frame.owner, this, frame)
