@@ -110,9 +110,10 @@ def operands(observation: Observation) -> Iterator[Tensor]:
 
 
 def _observed(observation: Observation, routine: Routine, program: Program) -> Batch:
-    firsts = [tensor.default.dims[0] for tensor in operands(observation)]
+    tensors = list(operands(observation))
+    firsts = [tensor.default.dims[0] for tensor in tensors]
     judge = _Judge(observation.names, routine, program)
-    kinds = [judge.kind(dim.size) for dim in firsts]
+    kinds = [judge.kind_of(tensor) for tensor in tensors]
     counts = [dim.size.constant for dim in firsts if dim.size.constant is not None]
     expanded = any(dim.stride == ZERO and dim.size != ONE for dim in firsts)
     count = max(counts, default=None)
@@ -129,6 +130,11 @@ class _Judge:
     def __init__(self, names: Sequence[tuple[str, Size]], routine: Routine, program: Program) -> None:
         self.names = {size: name for name, size in reversed(names)}
         self.routine, self.program = routine, program
+
+    def kind_of(self, tensor: Tensor) -> tuple[BatchKind, Reason]:
+        """By default an operand that is not followed is left out of an op: that alone does not make a batch fixed."""
+        told, free = self.kind(tensor.default.dims[0].size), self.kind(tensor.any.dims[0].size)
+        return free if told[0] is BatchKind.CONSTANT else told
 
     def kind(self, size: Size) -> tuple[BatchKind, Reason]:
         if size.terms is None:

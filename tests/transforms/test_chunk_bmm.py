@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemod.finding import Action
+from codemod.finding import Action, Verdict
 from codemod.settings import Settings
 from tests.transforms.programs import findings, rewritten
 
@@ -213,3 +213,24 @@ def test_another_dim_bounds_no_bmm(dims: str) -> None:
 def test_a_bmm_by_another_name_is_found() -> None:
     text = "from torch import bmm as product\n" + GROWING.format("product")
     assert "return chunked_bmm(" in rewritten(text, NAME)
+
+
+def test_a_batch_is_not_that_of_a_scale_beside_what_is_not_followed() -> None:
+    program = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, config, helper):
+        super().__init__()
+        self.cap = nn.Buffer(torch.tensor(config.cap))
+        self.helper = helper
+
+    def forward(self, q):
+        scores = self.helper(q) / self.cap
+        b, h, t, s = scores.shape
+        rows = scores.reshape(-1, t, s)
+        return torch.bmm(rows, rows.transpose(1, 2))
+"""
+    (finding,) = findings(program, NAME)
+    assert finding.verdict is not Verdict.SAFE
