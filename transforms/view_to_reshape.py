@@ -141,7 +141,8 @@ class ViewToReshape(Transform):
 
 def _action(call: OpCall, ruling: Ruling, settings: Settings) -> Action:
     if ruling.verdict is Verdict.WRITTEN_THROUGH:
-        return Action.REPORT
+        is_refused = ruling.unwritten in _REWRITTEN[settings.sites]
+        return Action.REPORT if call.writes or is_refused else Action.KEEP  # a write that may come is no news yet
     if ruling.verdict not in _REWRITTEN[settings.sites]:
         return Action.KEEP
     if call.seen.of(Kind.VIEW_REFUSED) and not _is_borne_out(call):

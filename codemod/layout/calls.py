@@ -66,7 +66,19 @@ def call(node: ast.Call, frame: Frame) -> Value:
         frame.notebook.write(frozenset(views_of(out)), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
         if not _keeps_sizes(out):
             forget(out, frame, node.lineno)
-    return _of_any(callee, node, arguments, frame)
+    value = _of_any(callee, node, arguments, frame)
+    if out is None or not isinstance(callee, Qualified) or not callee.name.startswith("torch."):
+        return value
+    return each(out, lambda option: _filled(option, value, node, frame))
+
+
+def _filled(out: Value, value: Value, node: ast.Call, frame: Frame) -> Value:
+    """What torch returns where it was given `out=`: that tensor, which it resizes only if its sizes do not fit."""
+    if isinstance(out, Constant) and out.value is None:
+        return value
+    if isinstance(out, Tensor) and _keeps_sizes(out):
+        return out
+    return replace(frame.unfollowed(node), views=frozenset(views_of(out)))
 
 
 def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:

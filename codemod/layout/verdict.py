@@ -37,6 +37,8 @@ class Ruling:
 
     verdict: Verdict
     reasons: tuple[Reason, ...] = ()
+    unwritten: Verdict | None = None
+    """Of what is written through: the verdict if it were not."""
 
 
 def rule_on(call: OpCall) -> Ruling:
@@ -47,9 +49,9 @@ def rule_on(call: OpCall) -> Ruling:
         return ruling
     reasons = (*(one.reason for one in refused[:2]), *_contradiction(ruling, refused), *ruling.reasons)
     if ruling.verdict is Verdict.WRITTEN_THROUGH:
-        return Ruling(ruling.verdict, reasons)
+        return Ruling(ruling.verdict, reasons, Verdict.FAILING)
     if call.writes or call.keeps:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *(call.writes or call.keeps)[:2]))
+        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *(call.writes or call.keeps)[:2]), Verdict.FAILING)
     return Ruling(Verdict.FAILING, reasons)
 
 
@@ -72,11 +74,10 @@ def _of_source(call: OpCall) -> Ruling:
     if not any(observation.is_target_a_shape for observation in seen):
         return Ruling(Verdict.NOT_A_SHAPE_VIEW, (Reason("its argument is, or may be, a dtype"),))
     ruling = _of_layouts(seen)
-    if ruling.verdict is not Verdict.SAFE and call.writes:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*call.writes[:2], *ruling.reasons))
-    if ruling.verdict is not Verdict.SAFE and call.keeps:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*call.keeps[:2], *ruling.reasons))
-    return ruling
+    written = (call.writes or call.keeps)[:2]
+    if ruling.verdict is Verdict.SAFE or not written:
+        return ruling
+    return Ruling(Verdict.WRITTEN_THROUGH, (*written, *ruling.reasons), ruling.verdict)
 
 
 def _is_tensor(observation: Observation) -> bool:

@@ -562,6 +562,53 @@ def f(x):
     z += 1
     return x
 """,
+    "what nothing else leads to": """
+class A:
+    def __init__(self, x):
+        self.w = torch.ones(2, 3).t().view(-1)  # failing
+        self.v = x.t().view(-1)  # written-through
+
+def f(x):
+    y = torch.full_like(x.t(), 1.0).view(-1)  # failing
+    y[0] = 2
+    return y
+
+def g(x):
+    y = (x.t() * 2).view(-1)  # failing
+    y[0] = 2
+    return y
+
+def h(x):
+    z = x.t() * 2
+    y = z.view(-1)  # written-through
+    y[0] = 2
+    return y, z
+
+def i(x):
+    y = (z := x.t() * 2).view(-1)  # written-through
+    y[0] = 2
+    return y, z
+
+def j(x):
+    y = x.t().float().view(-1)  # written-through
+    y[0] = 2
+    return y
+
+def k(x, o):
+    y = torch.mul(x.t(), 2, out=o.t()).view(-1)  # written-through
+    y[0] = 2
+    return y
+
+def keep(x):
+    global K
+    K = x.t() * 2
+    return K
+
+def m(x):
+    y = keep(x).view(-1)  # written-through
+    y[0] = 2
+    return y
+""",
     "in a helper": """
 def clear(t):
     t.zero_()

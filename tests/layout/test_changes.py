@@ -309,6 +309,22 @@ def f():
     x.t_()
     return y.view(-1)  # unknown
 """,
+    "out strided": """
+def f(x, y):
+    o = torch.empty(4, 3)
+    return torch.mul(x.contiguous(), y.contiguous(), out=o.t()).view(-1)  # failing
+def g():
+    o = torch.empty(4, 3)
+    r = torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 4, 5), out=torch.empty(2, 5, 3).mT)
+    return r.view(-1)  # failing
+def h(x, out=None):
+    return torch.mul(x.contiguous(), 2, out=out).view(-1)  # layout-dependent
+def k(x):
+    return torch.mul(x.contiguous(), 2, out=None).view(-1)  # safe
+def m(x, os):
+    values, indices = torch.sort(x.contiguous(), out=os)
+    return values.view(-1)  # layout-dependent
+""",
     "out resize": """
 def f():
     x = torch.zeros(3, 4)
