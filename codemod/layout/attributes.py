@@ -10,10 +10,11 @@ from codemod.layout.layout import Dim, Layout, World, contiguous, stride_atom, u
 from codemod.layout.ops.lift import as_size, lift
 from codemod.layout.ops.rule import rules
 from codemod.layout.origin import Origin, OriginKind
-from codemod.layout.program import DECIDED, dotted
+from codemod.layout.program import DECIDED, Program, dotted
 from codemod.layout.size import Atom, Size
 from codemod.layout.value import (
     Class,
+    Constant,
     Foreign,
     Function,
     Instance,
@@ -29,6 +30,7 @@ from codemod.layout.value import (
     choose,
     each,
     part_of,
+    passed,
 )
 
 _DESCRIPTIONS = frozenset(
@@ -161,10 +163,12 @@ def as_tensor(value: Value) -> Tensor:
 
 def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
     label = f"{value.label}.{node.attr}"
-    if node.attr in value.of.program.assigned:
-        return Unknown(f"what `{label}` is, which is bound from outside", node.lineno, label)
+    if node.attr in value.of.program.assigned or node.attr in frame.program.assigned:
+        return _bound_from_outside(label, node, value.of.program, frame)
     found = frame.interpreter.attribute(value, node.attr, frame)
     if found is not None:
+        if node.attr in value.of.program.emptied or node.attr in frame.program.emptied:
+            found = choose(((found, frozenset()), (Constant(None), frozenset())))
         return frame.state.possible(found)
     own = frame.interpreter.method(value.of, node.attr)
     functions = [own] if own is not None else []
@@ -177,6 +181,13 @@ def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
     missing = Unknown(f"what `{label}` is", node.lineno, label)
     frame.interpreter.see_missing(value.of, missing)
     return missing
+
+
+def _bound_from_outside(label: str, node: ast.Attribute, program: Program, frame: Frame) -> Unknown:
+    """`model.head` where a function binds it for others: it may be what a caller brought, or anything."""
+    programs = [p for p in (program, frame.program) if node.attr in p.assigned]
+    given = passed(label) if all(node.attr in p.brought for p in programs) else ""
+    return Unknown(f"what `{label}` is, which is bound from outside", node.lineno, label, given=given)
 
 
 def _of_method(function: Function, value: Instance, node: ast.Attribute, frame: Frame) -> Value:
@@ -200,6 +211,8 @@ _SIZES_OF_MODULE = ("in_features", "out_features", "in_channels", "out_channels"
 
 def _of_module(value: Module, node: ast.Attribute, frame: Frame) -> Value:
     label = f"{value.label or value.name}.{node.attr}"
+    if node.attr in frame.program.assigned:
+        return _bound_from_outside(label, node, frame.program, frame)
     if node.attr == "weight":
         return _weight(value, label)
     if node.attr in _SIZES_OF_MODULE:

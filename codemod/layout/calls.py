@@ -67,9 +67,16 @@ def call(node: ast.Call, frame: Frame) -> Value:
         if not _keeps_sizes(out):
             forget(out, frame, node.lineno)
     value = _of_any(callee, node, arguments, frame)
+    if frame.program.patched and _is_patched(callee, function, frame):
+        return frame.unfollowed(node, f"what a hook or another `forward` makes of `{frame.spell(function)}`")
     if out is None or not isinstance(callee, Qualified) or not callee.name.startswith("torch."):
         return value
     return each(out, lambda option: _filled(option, value, node, frame))
+
+
+def _is_patched(callee: Value, function: ast.expr, frame: Frame) -> bool:
+    name = dotted(function).rpartition(".")[2]
+    return name in frame.program.patched and any(isinstance(v, Module | Instance) for v, _ in options(callee))
 
 
 def _filled(out: Value, value: Value, node: ast.Call, frame: Frame) -> Value:
@@ -202,7 +209,7 @@ def _returned(node: ast.Call, frame: Frame, callee: Value | None = None) -> Unkn
 def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     for name in ("__call__", "forward"):
         function = frame.interpreter.method(callee.of, name)
-        if function is not None:
+        if function is not None and not callee.of.program.binds(callee.of.node, name):
             function = replace(function, bound=callee)
             return frame.interpreter.call_function(function, arguments[0], arguments[1], node, frame)
     returned = _returned(node, frame)
@@ -609,6 +616,13 @@ def _nothing(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str,
     return Foreign("a plain value")
 
 
+def _swap(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    """`torch.utils.swap_tensors(x, y)`: each of the two has the other's strides."""
+    for value in (*positional, *keywords.values()):
+        forget(value, frame, node.lineno)
+    return Foreign("None")
+
+
 _FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], Frame], Value]] = {
     "len": _length,
     "int": _integer,
@@ -630,6 +644,7 @@ _FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], 
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "torch.nn.Buffer": _parameter,
+    "torch.utils.swap_tensors": _swap,
     **dict.fromkeys(
         ("isinstance", "print", "str", "float", "bool", "type", "id", "hasattr", "repr", "torch.device"), _nothing
     ),

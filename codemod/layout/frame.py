@@ -109,8 +109,10 @@ class Frame:
     """Ids of the functions being run, innermost last."""
     base: int = 0
     """How many of them led to the constructor that is read, from which calls are counted anew."""
-    exits: list[State] = field(default_factory=list)
-    """States at `break` and `continue` of the innermost loop."""
+    breaks: list[State] = field(default_factory=list)
+    """States at `break` of the innermost loop."""
+    continues: list[State] = field(default_factory=list)
+    """States at `continue` of the innermost loop."""
     left: list[State] | None = None
     """States in which an exception may leave the `try` around; None: there is none."""
     arguments: frozenset[str] = frozenset()

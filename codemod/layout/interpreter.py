@@ -416,8 +416,11 @@ class FileInterpreter:
                 if node.exc is not None and not (frame.slice is not None and frame.slice.leaves_idly(node)):
                     evaluate(node.exc, frame)
                 return False
-            case ast.Break() | ast.Continue():
-                frame.exits.append(frame.state)
+            case ast.Break():
+                frame.breaks.append(frame.state)
+                return False
+            case ast.Continue():
+                frame.continues.append(frame.state)
                 return False
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._define(node, frame)
@@ -488,13 +491,14 @@ class FileInterpreter:
             if each is not None:
                 return self._one_by_one(node, each, frame)
             is_live = may_change(node.iter, touched)
-        outer_exits, outer_round = frame.exits, frame.round
-        frame.exits = []
+        outer = frame.breaks, frame.continues, frame.round
+        outer_round = frame.round
+        frame.breaks = []
         ends: list[tuple[State, Condition | None]] = [(frame.state, (f"runs_the_loop_at_line_{node.lineno}", False))]
         changed: list[str] = []
         carries = frame.slice is None or frame.slice.carries(node, frame.state.names)
         for i in range(ROUNDS_AT_MOST if carries or is_live else 1):
-            frame.round = outer_round * UNROLLED_AT_MOST + i
+            frame.round, frame.continues = outer_round * UNROLLED_AT_MOST + i, []
             before = frame.state.names
             frame.state = frame.state.fork()
             if i == ROUNDS_AT_MOST - 1:
@@ -506,8 +510,7 @@ class FileInterpreter:
                 bind_element(node.target, iterable, node.iter, frame)
             if self.run(node.body, frame):
                 ends.append((frame.state, None))
-            ends += [(state, None) for state in frame.exits]
-            frame.exits = []
+            ends += [(state, None) for state in frame.continues]
             joined = join(ends)
             assert joined is not None
             frame.state = joined
@@ -515,27 +518,35 @@ class FileInterpreter:
             changed = [name for name, value in before.items() if not is_alike(value, joined.names.get(name, value))]
             if i >= ROUNDS - 1 and not changed:
                 break
-        frame.exits, frame.round = outer_exits, outer_round
-        return self.run(node.orelse, frame)
+        broken = frame.breaks
+        frame.breaks, frame.continues, frame.round = outer
+        return self._leave(node, True, broken, frame)
+
+    def _leave(
+        self, node: ast.For | ast.AsyncFor | ast.While, is_exhausted: bool, broken: Sequence[State], frame: Frame
+    ) -> bool:
+        """Go on behind a loop; only where no `break` led out of it by way of its `else`."""
+        ends: list[tuple[State, Condition | None]] = [(state, None) for state in broken]
+        if is_exhausted and self.run(node.orelse, frame):
+            ends.append((frame.state, None))
+        return self._come_together(ends, frame)
 
     def _one_by_one(self, node: ast.For | ast.AsyncFor, each: Sequence[Value], frame: Frame) -> bool:
         """A round for each of the elements, which are known: what one leaves is where the next begins."""
-        outer_exits, outer_round = frame.exits, frame.round
-        left: list[tuple[State, Condition | None]] = []
+        outer = frame.breaks, frame.continues, frame.round
+        outer_round = frame.round
+        frame.breaks = []
         goes_on = True
         for i, item in enumerate(each):
-            frame.round, frame.exits = outer_round * UNROLLED_AT_MOST + i, []
+            frame.round, frame.continues = outer_round * UNROLLED_AT_MOST + i, []
             assign(node.target, item, frame)
             ends: list[tuple[State, Condition | None]] = [(frame.state, None)] if self.run(node.body, frame) else []
-            ends += [(state, None) for state in frame.exits]  # `continue` and `break` are not told apart
-            left += [(state.fork(), None) for state in frame.exits]
-            goes_on = self._come_together(ends, frame)
+            goes_on = self._come_together([*ends, *((state, None) for state in frame.continues)], frame)
             if not goes_on:
                 break
-        frame.exits, frame.round = outer_exits, outer_round
-        if goes_on:
-            left.append((frame.state, None))
-        return self._come_together(left, frame) and self.run(node.orelse, frame)
+        broken = frame.breaks
+        frame.breaks, frame.continues, frame.round = outer
+        return self._leave(node, goes_on, broken, frame)
 
     def _with(self, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
         swallows = False
@@ -571,6 +582,20 @@ class FileInterpreter:
         return falls, raised
 
     def _try(self, node: ast.Try, frame: Frame) -> bool:
+        if not node.finalbody:
+            return self._try_blocks(node, frame)
+        outer = frame.breaks, frame.continues
+        frame.breaks, frame.continues = [], []
+        falls = self._try_blocks(node, frame)
+        after, leaving = frame.state, (frame.breaks, frame.continues)
+        frame.breaks, frame.continues = outer
+        for states, kept in zip(leaving, outer, strict=True):  # `finally` is run on the way out
+            if self._come_together([(state, None) for state in states], frame) and self.run(node.finalbody, frame):
+                kept.append(frame.state)
+        frame.state = after
+        return falls
+
+    def _try_blocks(self, node: ast.Try, frame: Frame) -> bool:
         ends: list[tuple[State, Condition | None]] = []
         falls, raised = self._run_watched(node.body, frame)
         after = frame.state

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from codemod.layout.patched import patched
 from codemod.sources.package import package_of
 
 VIEWS = frozenset({"view", "view_as"})
@@ -17,7 +18,7 @@ DIM_HINTS = frozenset({"DYNAMIC", "AUTO"})
 RESHAPERS = frozenset(
     {
         "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "as_strided_",
-        "set_",
+        "set_", "swap_tensors",
     }
 )  # fmt: skip
 """Methods that give the tensor itself other sizes or strides."""
@@ -111,12 +112,18 @@ class Program:
     """Attributes that one object gets from another's of that name."""
     assigned: frozenset[str] = frozenset()
     """Names of attributes that are bound on objects other than `self`."""
+    brought: frozenset[str] = frozenset()
+    """Those of them that are only ever bound to an argument, or to a part of one."""
     alternatives: Mapping[str, Sequence[ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
     """Functions of one name that stand in branches: either may be the one that is called."""
     number: int = 0
     """Of the file, where several share one numbering of lines; 0 for the one that is analysed."""
     given_numbers: frozenset[str] = frozenset()
     """Names of what is called with a number written out: `Net(32)`."""
+    emptied: frozenset[str] = frozenset()
+    """Names of attributes that are set to None on objects other than `self`."""
+    patched: frozenset[str] = frozenset()
+    """Last names of the modules whose results may be others than those of their own `forward`."""
     _methods: dict[int, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
     _placed: dict[tuple[int, int, int | None], ast.Call | ast.Subscript] = field(default_factory=dict)
 
@@ -216,6 +223,8 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
         overridden=_subclasses(surveyor.classes),
         initialised=surveyor.initialised,
         assigned=frozenset(surveyor.assigned),
+        brought=frozenset(surveyor.assigned - surveyor.made),
+        emptied=frozenset(surveyor.emptied),
         has_walrus=surveyor.has_walrus,
         elusive=frozenset(surveyor.elusive),
         handed_on=frozenset(surveyor.handed_on),
@@ -233,6 +242,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
         generators=frozenset(surveyor.generators),
         stored=surveyor.stored,
         given_numbers=frozenset(surveyor.given_numbers),
+        patched=patched(surveyor.routines, surveyor.assigned),
     )
 
 
@@ -259,6 +269,13 @@ class _Surveyor:
         self.stored: dict[int, set[str]] = {}
         self.initialised: dict[int, set[str]] = {}
         self.assigned: set[str] = set()
+        self.made: set[str] = set()
+        """Those of them that are bound to something else than an argument, or not by an assignment."""
+        self.emptied: set[str] = set()
+        self._emptied: set[int] = set()
+        """Ids of the targets in `model.head = None`."""
+        self._brought: set[int] = set()
+        """Ids of the targets in `model.head = new`."""
         self.binders: dict[str, set[int]] = {}
         self.shared: dict[int, set[str]] = {}
         self.changed: set[str] = set()
@@ -326,17 +343,28 @@ class _Surveyor:
     def _see_stored(self, node: ast.Attribute, routine: Routine) -> None:
         if node.attr == "data":
             self._see_reshaped(node.value, routine)
-        elif type(node.value) is ast.Name and node.value.id == "self":
+            if type(node.value) is ast.Attribute and not _is_own(node.value):
+                self._see_assigned(node.value.attr, routine)
+                self.made.add(node.value.attr)
+        elif _is_own(node):
             self._see_own(node.attr, routine)
-        elif type(node.value) is ast.Name:
-            if id(node) in self._taken:
-                self.handed_on.add(node.attr)
-            else:
-                self._see_assigned(node.attr, routine)
+        elif id(node) in self._taken:
+            self.handed_on.add(node.attr)
+        elif id(node) in self._emptied:
+            self.emptied.add(node.attr)
+            self._see_bound(node.attr, routine)
+        else:
+            self._see_assigned(node.attr, routine)
+            if id(node) not in self._brought:
+                self.made.add(node.attr)
 
     def _see_assigned(self, name: str, routine: Routine) -> None:
         """An attribute of something else than `self` is bound."""
         self.assigned.add(name)
+        self._see_bound(name, routine)
+
+    def _see_bound(self, name: str, routine: Routine) -> None:
+        """An attribute is bound when the function is called."""
         self.effective.add(id(routine.node))
         self.binders.setdefault(name, set()).add(id(routine.node))
 
@@ -346,8 +374,7 @@ class _Surveyor:
             is_made = routine.name.endswith(".__init__")
             (self.initialised if is_made else self.stored).setdefault(id(routine.owner), set()).add(name)
             if not is_made:
-                self.effective.add(id(routine.node))
-                self.binders.setdefault(name, set()).add(id(routine.node))
+                self._see_bound(name, routine)
 
     def _see_shared(self, names: Sequence[str], routine: Routine, *, to_module: bool = False) -> None:
         """The routine binds names of those around it."""
@@ -403,6 +430,12 @@ class _Surveyor:
                     self._see_changed(target.value.id, routine)
             elif isinstance(target, ast.Attribute) and _is_attribute(node.value, target.attr):
                 self._taken.add(id(target))
+            elif (
+                isinstance(target, ast.Attribute) and isinstance(node.value, ast.Constant) and node.value.value is None
+            ):
+                self._emptied.add(id(target))
+            elif isinstance(target, ast.Attribute) and _is_argument(node.value, routine.node):
+                self._brought.add(id(target))
             elif isinstance(target, ast.Name) and _is_copy(node.value):
                 routine.copies[target.id] = node.value  # type: ignore[assignment]
         if is_global and not isinstance(node, ast.AugAssign):
@@ -421,7 +454,7 @@ class _Surveyor:
         routine.called.add(name)
         if name in RESHAPERS:
             self._see_reshaped(function.value if type(function) is ast.Attribute else call, routine)
-            for argument in call.args[:1]:  # torch.Tensor.t_(x)
+            for argument in call.args[: 2 if name == "swap_tensors" else 1]:  # torch.Tensor.t_(x)
                 self._see_reshaped(argument, routine)
         elif name == "setattr" and len(call.args) == 3:
             self._see_set(call, routine)
@@ -449,6 +482,7 @@ class _Surveyor:
                 self.elusive.add(name)
             case [_, ast.Constant(value=str() as name), _]:
                 self._see_assigned(name, routine)
+                self.made.add(name)
 
     def _see_statement(self, node: ast.expr, routine: Routine) -> None:
         """`x.reshape(-1).copy_(y)`, `init.zeros_(x.flatten())`, `torch.add(a, b, out=x.reshape(-1))`: no use of what
@@ -598,6 +632,13 @@ def _subclasses(classes: Mapping[str, ast.ClassDef]) -> Mapping[int, Sequence[as
 
 def _is_attribute(node: ast.expr | None, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
+
+
+def _is_argument(node: ast.expr | None, scope: Scope) -> bool:
+    """`new`, or `new.bias`, of a function that is given it."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and not isinstance(scope, ast.Module) and node.id in _parameters(scope) - {"self"}
 
 
 def _is_own(node: ast.Attribute) -> bool:

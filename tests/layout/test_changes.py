@@ -32,6 +32,55 @@ def f(x, h):
     finally:
         y.view(-1)  # failing
 """,
+    "else of a loop": """
+def f(x, n):
+    y = x.contiguous()
+    while n:
+        n -= 1
+        if n == 2:
+            break
+        y = y.t()
+    else:
+        y = x.contiguous()
+    return y.view(-1)  # failing
+def g(x, n):
+    y = torch.zeros(4, 3).t()
+    for i in range(n):
+        if i == x:
+            break
+    else:
+        y = y.contiguous()
+    return y.view(-1)  # failing
+def h(x):
+    y = torch.zeros(4, 3).t()
+    for i in (1, 2):
+        if i == x:
+            y = y.contiguous()
+            break
+    else:
+        return y.view(-1)  # failing
+    return y.view(-1)  # safe
+""",
+    "finally on the way out of a round": """
+def f(n):
+    y = torch.zeros(4, 3)
+    for i in range(n):
+        try:
+            if i == 1:
+                break
+        finally:
+            y = torch.zeros(4, 3).t()
+        y = y.contiguous()
+    return y.view(-1)  # failing
+def g(n):
+    y = torch.zeros(4, 3)
+    for i in range(n):
+        try:
+            continue
+        finally:
+            y = torch.zeros(4, 3).t()
+    return y.view(-1)  # failing
+""",
     "three rounds": """
 def f(x, n):
     a = torch.zeros(3, 4); b = torch.zeros(3, 4); c = torch.zeros(3, 4)
@@ -192,7 +241,7 @@ def f(n):
         y = y.contiguous()
         break
     else:
-        y.view(-1)  # layout-dependent
+        y.view(-1)  # failing
     return y
 """,
 }
@@ -325,12 +374,105 @@ def m(x, os):
     values, indices = torch.sort(x.contiguous(), out=os)
     return values.view(-1)  # layout-dependent
 """,
+    "swapped": """
+def f():
+    x, y = torch.zeros(3, 4), torch.zeros(4, 3).t()
+    torch.utils.swap_tensors(x, y)
+    return x.view(-1), y.view(-1)  # unknown
+""",
     "out resize": """
 def f():
     x = torch.zeros(3, 4)
     y = torch.empty(0)
     torch.add(x.t(), x.t(), out=y)
     return y.view(-1)  # unknown
+""",
+    "bound on the object of an object": """
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.zeros(3, 4)
+        self.b = nn.Parameter(torch.zeros(3, 4))
+        self.c = torch.zeros(3, 4)
+        self.d = torch.zeros(3, 4)
+        self.l = nn.Linear(3, 4)
+    def forward(self):
+        self.a.view(-1)  # unknown
+        self.b.view(-1)  # unknown
+        self.c.view(-1)  # unknown
+        self.d.view(-1)  # safe
+        self.l.weight.view(-1)  # unknown
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.all = nn.ModuleList([Inner()])
+        self.inner.a = torch.zeros(4, 3).t()
+        self.inner.b.data = torch.zeros(4, 3).t()
+        self.all[0].c = torch.zeros(4, 3).t()
+        self.inner.l.weight = nn.Parameter(torch.zeros(4, 3).t())
+""",
+    "brought by a caller, or taken away, from outside": """
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 5)
+        self.b = torch.zeros(3, 4)
+        self.c = nn.Linear(4, 5)
+    def forward(self, x):
+        self.a(x).view(-1)  # layout-dependent
+        self.b.view(-1)  # layout-dependent
+        y = x.t()
+        if self.c is not None:
+            y = self.c(x)
+        return y.view(-1)  # layout-dependent
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.inner.c = None
+    def set_head(self, new):
+        self.inner.a = new
+        self.inner.b = new.bias
+""",
+    "hooks and another forward": """
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.forward = self.other
+    def other(self, x):
+        return x.t()
+    def forward(self, x):
+        return x.contiguous()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 5)
+        self.a.register_forward_hook(lambda m, i, o: o.t())
+        self.b = nn.Linear(4, 5)
+        self.b.register_forward_hook(self.keep)
+        self.c = nn.Linear(4, 5)
+        self.c.register_forward_hook(self.make("c"))
+        self.d = nn.Linear(4, 5)
+        self.d.forward = lambda x: x.t()
+        self.e = Own()
+        self.f = nn.Linear(4, 5)
+        self.f.register_forward_hook(lambda m, i, o: self.seen.append(o))
+        self.seen = []
+    def keep(self, m, i, o):
+        self.seen.append(o)
+    def make(self, name):
+        def hook(m, i, o):
+            return o.t()
+        return hook
+    def forward(self, x):
+        y = x.contiguous()
+        self.a(y).view(-1)  # unknown
+        self.b(y).view(-1)  # safe
+        self.c(y).view(-1)  # unknown
+        self.d(y).view(-1)  # unknown
+        self.e(y).view(-1)  # unknown
+        self.f(y).view(-1)  # safe
 """,
     "imatmul": """
 def f():
