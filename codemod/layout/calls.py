@@ -9,7 +9,6 @@ from dataclasses import replace
 from codemod.layout import sites
 from codemod.layout.attributes import FLUENT, as_tensor, attribute_of, parameter, rank_of, shape_of
 from codemod.layout.frame import Frame
-from codemod.layout.inplace_flag import module_writes_input, writes_input
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.parameters import left_open
@@ -50,6 +49,7 @@ from codemod.layout.value import (
     written_views,
 )
 from codemod.layout.value import Mapping as Fieldwise
+from codemod.layout.writers import module_writes_input, writes_input, written_arguments
 
 Arguments = tuple[list[Value], dict[str, Value], bool]
 """Positional values, keywords, and whether a `*` or `**` hides more of them."""
@@ -475,8 +475,9 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
     special = _FUNCTIONS.get(name)
     if special is not None:
         return special(node, positional, keywords, frame)
+    for value in written_arguments(name, positional, keywords):
+        frame.notebook.write(frozenset(views_of(value)), f"written by `{name.rpartition('.')[2]}`", node.lineno)
     if name.endswith("_") and positional:
-        frame.notebook.write(frozenset(views_of(positional[0])), f"written by `{name.rpartition('.')[2]}`", node.lineno)
         return positional[0]
     rule = rules().get("torch.bmm" if name.endswith(_HELPER) else name)
     if rule is not None and not is_open:
@@ -645,6 +646,9 @@ _FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], 
     "torch.nn.parameter.Parameter": _parameter,
     "torch.nn.Buffer": _parameter,
     "torch.utils.swap_tensors": _swap,
+    "memoryview": lambda node, positional, keywords, frame: Foreign(
+        "a memoryview", frozenset(view for value in positional for view in views_of(value))
+    ),
     **dict.fromkeys(
         ("isinstance", "print", "str", "float", "bool", "type", "id", "hasattr", "repr", "torch.device"), _nothing
     ),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from codemod.layout.guards import Guard, guarded, may_swallow
 from codemod.layout.patched import patched
 from codemod.sources.package import package_of
 
@@ -85,7 +86,7 @@ class Program:
     temporaries: frozenset[int]
     """Ids of the sites whose result has no name, or one through which it is only written."""
     guarded: frozenset[int]
-    """Ids of the calls that stand in a `try` whose handler takes a RuntimeError."""
+    """Ids of the calls whose RuntimeError somebody counts on."""
     generators: frozenset[int]
     """Ids of the functions that yield."""
     stored: Mapping[int, set[str]]
@@ -238,7 +239,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
             for call in routine.temporaries
             if _root(call) not in surveyor.imports  # nobody else can read what `torch.eye(3).contiguous()` is made of
         ),
-        guarded=frozenset(surveyor.guarded),
+        guarded=frozenset(guarded(surveyor.guards, [routine.node for routine in surveyor.routines])),
         generators=frozenset(surveyor.generators),
         stored=surveyor.stored,
         given_numbers=frozenset(surveyor.given_numbers),
@@ -264,7 +265,7 @@ class _Surveyor:
         self.constants: dict[str, ast.expr] = {}
         self.bound: dict[str, int] = {}
         self.routines: list[Routine] = []
-        self.guarded: set[int] = set()
+        self.guards: list[Guard] = []
         self.generators: set[int] = set()
         self.stored: dict[int, set[str]] = {}
         self.initialised: dict[int, set[str]] = {}
@@ -291,27 +292,29 @@ class _Surveyor:
         self.decided = DECIDED | _renamed_imports(tree)
         top = Routine(tree, "", None)
         self.routines.append(top)
-        stack: list[tuple[ast.AST, Routine, ast.ClassDef | None, bool]] = [(tree, top, None, False)]
+        stack: list[tuple[ast.AST, Routine, ast.ClassDef | None]] = [(tree, top, None)]
         while stack:
-            node, routine, owner, is_guarded = stack.pop()
+            node, routine, owner = stack.pop()
             kind = type(node)
             if kind in _SEEN:
                 if kind is ast.Call:
-                    self._see_call(node, routine, is_guarded)  # type: ignore[arg-type]
+                    self._see_call(node, routine)  # type: ignore[arg-type]
                 elif kind is ast.Attribute:
                     routine.handed.add(node.attr)  # type: ignore[attr-defined]
                     if type(node.ctx) is ast.Store:  # type: ignore[attr-defined]
                         self._see_stored(node, routine)  # type: ignore[arg-type]
                 elif kind in _SCOPES:
                     routine = self._enter(node, routine, owner)  # type: ignore[arg-type]
-                    owner, is_guarded = None, False
+                    owner = None
                 elif kind is ast.ClassDef:
                     if routine is top and owner is None:
                         self.classes.setdefault(node.name, node)  # type: ignore[attr-defined, arg-type]
                     owner = node  # type: ignore[assignment]
                 elif kind in TRIES:
-                    self._push_try(node, routine, owner, is_guarded, stack)  # type: ignore[arg-type]
-                    continue
+                    self.guards.append(node)  # type: ignore[arg-type]
+                elif kind is ast.With or kind is ast.AsyncWith:
+                    if may_swallow(node):  # type: ignore[arg-type]
+                        self.guards.append(node)  # type: ignore[arg-type]
                 elif kind is ast.Import or kind is ast.ImportFrom:
                     self._see_import(node)  # type: ignore[arg-type]
                 elif kind is ast.Global or kind is ast.Nonlocal:
@@ -329,7 +332,7 @@ class _Surveyor:
                 if type(child) is list:
                     for item in child:
                         if type(item) not in _LEAVES:
-                            stack.append((item, routine, owner, is_guarded))
+                            stack.append((item, routine, owner))
                         elif type(item) is ast.Name:
                             routine.handed.add(item.id)
                     continue
@@ -338,7 +341,7 @@ class _Surveyor:
                 while type(child) is ast.Attribute and type(child.ctx) is ast.Load:
                     child = child.value
                 if type(child) not in _LEAVES:
-                    stack.append((child, routine, owner, is_guarded))
+                    stack.append((child, routine, owner))
 
     def _see_stored(self, node: ast.Attribute, routine: Routine) -> None:
         if node.attr == "data":
@@ -441,7 +444,7 @@ class _Surveyor:
         if is_global and not isinstance(node, ast.AugAssign):
             self._see_constant(node)
 
-    def _see_call(self, call: ast.Call, routine: Routine, is_guarded: bool) -> None:
+    def _see_call(self, call: ast.Call, routine: Routine) -> None:
         function = call.func
         if type(function) is ast.Attribute:
             name = function.attr
@@ -470,8 +473,6 @@ class _Surveyor:
         )
         if name in self.decided or is_dim or (name == "reshape" and _is_sized_by_number(call, routine.node)):
             self._add_site(call, routine)
-        if is_guarded:
-            self.guarded.add(id(call))
 
     def _see_set(self, call: ast.Call, routine: Routine) -> None:
         """`setattr(self, "name", value)`."""
@@ -534,18 +535,6 @@ class _Surveyor:
         self.routines.append(entered)
         routine.children.append(entered)
         return entered
-
-    def _push_try(
-        self,
-        node: ast.Try,
-        routine: Routine,
-        owner: ast.ClassDef | None,
-        is_guarded: bool,
-        stack: list[tuple[ast.AST, Routine, ast.ClassDef | None, bool]],
-    ) -> None:
-        catches = any(_takes_runtime_error(handler) for handler in node.handlers)
-        stack += [(child, routine, owner, is_guarded or catches) for child in node.body]
-        stack += [(child, routine, owner, is_guarded) for child in (*node.handlers, *node.orelse, *node.finalbody)]
 
     def _see_import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
@@ -722,6 +711,8 @@ _SEEN = frozenset(
         *_ASSIGNMENTS,
         *_SCOPES,
         *TRIES,
+        ast.With,
+        ast.AsyncWith,
         ast.Call,
         ast.Attribute,
         ast.ClassDef,
@@ -774,10 +765,3 @@ _PLAIN = frozenset(
 def _changes_property(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """`@name.setter`, `@name.deleter`."""
     return any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in method.decorator_list)
-
-
-def _takes_runtime_error(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(dotted(kind).rpartition(".")[2] in ("RuntimeError", "Exception", "BaseException") for kind in kinds)

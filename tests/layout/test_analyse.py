@@ -547,6 +547,36 @@ def f(x, i):
 def f(x, a, b):
     torch.add(a, b, out=x.view(-1))  # written-through
 """,
+    "received into": """
+import torch.distributed as dist
+def f(x):
+    y = x.t().view(-1)  # written-through
+    dist.all_reduce(y)
+    return x
+def g(x):
+    y = x.t().view(-1)  # failing
+    dist.send(y, 1)
+    return x
+""",
+    "an optimizer": """
+def f(x):
+    y = x.t().view(-1)  # written-through
+    return torch.optim.SGD([y], lr=0.1)
+""",
+    "functions that write": """
+import operator
+def f(x):
+    np.copyto(x.t().view(-1).numpy(), 1)  # written-through
+    return x
+def g(x):
+    y = x.t().view(-1)  # written-through
+    operator.iadd(y, 1)
+    return x
+def h(x):
+    y = memoryview(x.t().view(-1).numpy())  # written-through
+    y[0] = 1
+    return x
+""",
     "an initialiser": """
 def f(w):
     nn.init.constant_(w.data.view(w.size(0), -1), 0.5)  # written-through

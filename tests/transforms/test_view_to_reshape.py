@@ -36,3 +36,64 @@ def test_a_second_contiguous_is_never_added() -> None:
     once = rewritten(program, NAME, settings)
     assert "y.contiguous().view(-1)" in once
     assert rewritten(once, NAME, settings) == once
+
+
+COUNTED_ON = {
+    "a caller goes another way": (
+        "def flat(x):\n    return x.t().view(-1)\n"
+        "def f(x):\n    try:\n        return flat(x)\n    except RuntimeError:\n        return None\n"
+    ),
+    "a caller leaves it out": (
+        "import contextlib\ndef flat(x, out):\n    out.append(x.t().view(-1))\n"
+        "def f(x, out):\n    with contextlib.suppress(RuntimeError):\n        flat(x, out)\n"
+    ),
+    "suppressed": (
+        "import contextlib\ndef f(x):\n    with contextlib.suppress(ValueError, RuntimeError):\n"
+        "        return x.t().view(-1)\n"
+    ),
+    "a test of the error": (
+        "import pytest\ndef test(x):\n    with pytest.raises(RuntimeError, match='view'):\n        x.t().view(-1)\n"
+    ),
+    "a method of unittest": (
+        "class Test:\n    def test(self):\n        with self.assertRaises(RuntimeError):\n"
+        "            torch.zeros(3, 4).t().view(-1)\n"
+    ),
+    "a test that is to fail": "import pytest\n@pytest.mark.xfail(strict=True)\ndef test(x):\n    x.t().view(-1)\n",
+    "told from others by its message": (
+        "def f(x):\n    try:\n        return x.t().view(-1)\n    except RuntimeError as error:\n"
+        "        if 'contiguous' in str(error):\n            return None\n        raise\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("program", COUNTED_ON.values(), ids=COUNTED_ON)
+def test_an_error_that_somebody_counts_on_stays(program: str) -> None:
+    assert rewritten("import torch\n" + program, NAME) == "import torch\n" + program
+    assert actions("import torch\n" + program, NAME) == [Action.REPORT]
+
+
+NOT_COUNTED_ON = {
+    "handed on": (
+        "def f(x):\n    try:\n        return x.t().view(-1)\n    except RuntimeError as error:\n"
+        "        raise ValueError('no') from error\n"
+    ),
+    "another error": (
+        "def f(x):\n    try:\n        return x.t().view(-1)\n    except RuntimeError as error:\n"
+        "        if 'out of memory' in str(error):\n            return None\n        raise\n"
+    ),
+    "another kind": ("import pytest\ndef test(x):\n    with pytest.raises(ValueError):\n        x.t().view(-1)\n"),
+    "a caller tells of it": (
+        "def flat(x):\n    return x.t().view(-1)\n"
+        "def f(x):\n    try:\n        flat(x)\n    except RuntimeError as error:\n        message = str(error)\n"
+        "        ok = False\n"
+    ),
+    "a caller takes any error": (
+        "def flat(x):\n    return x.t().view(-1)\n"
+        "def f(x):\n    try:\n        flat(x)\n    except Exception:\n        return None\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("program", NOT_COUNTED_ON.values(), ids=NOT_COUNTED_ON)
+def test_an_error_that_nobody_counts_on_is_mended(program: str) -> None:
+    assert actions("import torch\n" + program, NAME) == [Action.REWRITE]
