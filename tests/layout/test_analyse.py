@@ -656,6 +656,28 @@ def f(shape, hits):
 }
 
 OTHERS = {
+    "more alternatives than are told apart": """
+def f(x, g, a, b, c):
+    if a == 1:
+        y = torch.zeros(3, 4)
+    elif a == 2:
+        y = torch.zeros(2, 3, 4).transpose(0, 1)
+    elif a == 3:
+        y = g.y
+    else:
+        y = x[0]
+    if b == 1:
+        w = torch.zeros(5, 4)
+    elif b == 2:
+        w = g.w
+    else:
+        w = x[1].t()
+    bias = None
+    if c:
+        bias = g.bias
+    F.linear(y, w, bias).view(-1)  # safe
+    torch.broadcast_to(y, w.shape).view(-1)  # unknown
+""",
     "the sizes that a tensor of this rank has": """
 def f(x):
     y = x[:, 1:]

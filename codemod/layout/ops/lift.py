@@ -95,6 +95,8 @@ def lift(
     for is_merged in MERGED:
         if not _are_few(given):
             given = [fewer(value, is_merged) for value in given]
+    if not _are_few(given) and rule.alias is Alias.NEVER:  # what holds for any of them
+        return _lift_one(rule, dict(zip(names, given, strict=True)), place)
     if not _are_few(given):
         return Unknown(f"the arguments of `{place.text}` differ by the path taken", place.line)
     return choose(
