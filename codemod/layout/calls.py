@@ -16,7 +16,7 @@ from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State
 from codemod.layout.subscripts import element, of_dict
-from codemod.layout.targets import elements, forget, forget_holders, replace_tensor
+from codemod.layout.targets import changed_module, elements, forget, forget_holders, replace_tensor
 from codemod.layout.value import (
     DICT,
     Choice,
@@ -368,6 +368,13 @@ def _plain(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: F
     return Foreign("a plain value")
 
 
+def _as_subclass(tensor: Tensor, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
+    """A class of its own may override any method."""
+    if positional and isinstance(positional[0], Qualified) and positional[0].name == "torch.Tensor":
+        return tensor
+    return Foreign("a tensor of a class of its own", tensor.views)
+
+
 _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], Value]] = {
     "size": _size,
     "numel": _numel,
@@ -386,8 +393,10 @@ _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], 
     "get_device": _plain,
     "tolist": _plain,
     "register_hook": _plain,
+    "as_subclass": _as_subclass,
 }
 
+_SUPER = "super()"
 _HELPER = "_chunked_bmm.chunked_bmm"
 """What the chunk-bmm transform writes in place of torch.bmm."""
 _WRITING_OPERATORS = frozenset(
@@ -403,6 +412,7 @@ _LIST_WRITERS = frozenset(
         "rotate", "sort",
     }
 )  # fmt: skip
+_MODULE_WRITERS = frozenset({"add_module", "append", "clear", "extend", "insert", "pop", "register_module", "update"})
 _ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
@@ -411,6 +421,8 @@ def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Argum
         frame.notebook.write(receiver.views, f"written by numpy's `{name}`", node.lineno)
     if name in sites.DECIDED:
         sites.observe_foreign(receiver, node, frame)
+    if receiver.kind == _SUPER:
+        return _returned(node, frame)
     rule = rules().get(f"numpy.{name}")
     if receiver.array is not None and rule is not None:
         positional, keywords, _ = arguments
@@ -438,6 +450,13 @@ def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequ
             frame.bind(text, Foreign(DICT, held))
     if name in _LIST_WRITERS and isinstance(receiver, Several | Repeated):
         return _change_list(receiver, name, text, node, positional, frame)
+    if name in _MODULE_WRITERS and isinstance(receiver, Module):
+        forget_holders(receiver, text, frame, node.lineno)
+        new = positional if name == "append" else positional[1:] if name == "insert" else None
+        if text and new is not None:
+            frame.bind(text, changed_module(receiver, new, node, frame))
+        elif text:
+            frame.bind(text, _returned(node, frame))
     if name == "numel" and isinstance(receiver, Shape):
         return Number(product(item if isinstance(item, Size) else Size.of(item.atom) for item in receiver.items))
     return _returned(node, frame)
@@ -495,7 +514,7 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
             value = with_views(value, first.views)  # `torch.from_numpy(x.view(-1).numpy())`
         return _as_array(value) if name.startswith("numpy.") else value
     if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
-        if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and elements(positional[0]) is None):
+        if is_open or (name == "torch.nn.Sequential" and len(positional) == 1 and not _is_told(positional[0])):
             return _returned(node, frame)
         return Module(name, tuple(_module_items(name, positional)), tuple(keywords.items()))
     if name.startswith("math."):
@@ -507,6 +526,11 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
         return _may_share(returned, (*positional, *keywords.values()))
     found = frame.interpreter.imported(name, returned, (*positional, *keywords.values()), frame)
     return _of_one(found, node, arguments, frame) if found is not None else returned
+
+
+def _is_told(item: Value) -> bool:
+    """What a Sequential is given alone: a module, or a dict of them that is followed."""
+    return isinstance(item, Module | Instance) or elements(item) is not None
 
 
 def _module_items(name: str, positional: Sequence[Value]) -> Sequence[Value]:
@@ -598,7 +622,7 @@ def _map(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Val
 
 
 def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
-    return Foreign("super()")
+    return Foreign(_SUPER)
 
 
 def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

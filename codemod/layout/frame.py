@@ -45,6 +45,10 @@ class Interpreter(Protocol):
         """The methods of that name of subclasses in the same file."""
         ...
 
+    def is_managed(self, of: Class, name: str) -> bool:
+        """Is what is bound to the attribute not what is read there?"""
+        ...
+
     def imported(self, name: str, unknown: Unknown, given: Iterable[Value], frame: Frame) -> Value | None:
         """What the user's own files define under this import path, which is called with the values `given`.
 

@@ -297,6 +297,9 @@ class FileInterpreter:
     def overriding(self, of: Class, name: str) -> list[Function]:
         return self._members.overriding(of, name)
 
+    def is_managed(self, of: Class, name: str) -> bool:
+        return self._members.is_managed(of, name)
+
     def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         return self._members.attribute(of, name, frame)
 

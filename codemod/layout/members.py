@@ -13,7 +13,23 @@ from codemod.layout.parameters import bind_arguments, opaque_arguments
 from codemod.layout.program import FunctionNode, Program, dotted
 from codemod.layout.relevance import Body, Slice
 from codemod.layout.state import State
-from codemod.layout.value import Choice, Class, Function, Instance, Unknown, Value, choose, options
+from codemod.layout.value import (
+    DICT,
+    Choice,
+    Class,
+    Foreign,
+    Function,
+    Instance,
+    Mapping,
+    Module,
+    Repeated,
+    Several,
+    Unknown,
+    Value,
+    choose,
+    forgotten,
+    options,
+)
 
 BINDERS_AT_MOST = 4
 """Methods that bind an attribute; of one that more do nothing is known."""
@@ -64,19 +80,20 @@ class Members:
 
     def overriding(self, of: Class, name: str) -> list[Function]:
         program = of.program
-        found = ((node, program.own_methods(node).get(name)) for node in program.overridden.get(id(of.node), ()))
-        return [Function(method, f"{node.name}.{name}", program) for node, method in found if method is not None]
+        own = self.method(of, name)
+        found: list[Function] = []
+        for node in program.overridden.get(id(of.node), ()):
+            method = self.method(Class(node, node.name, program), name)
+            if method is not None and method.node not in [f.node for f in (own, *found) if f is not None]:
+                found.append(method)
+        return found
 
     def lineage(self, of: Class) -> Sequence[Class]:
         """The class and those of its bases that the user defines, nearest first."""
         if id(of.node) not in self._lineages:
-            found, queue = [of], list(self._bases(of))
-            while queue:
-                base = queue.pop(0)
-                if base not in found:
-                    found.append(base)
-                    queue += self._bases(base)
-            self._lineages[id(of.node)] = found
+            self._lineages[id(of.node)] = [of]  # where it is its own base
+            bases = list(self._bases(of))
+            self._lineages[id(of.node)] = [of, *_merged([*(list(self.lineage(base)) for base in bases), bases])]
         return self._lineages[id(of.node)]
 
     def _bases(self, of: Class) -> Iterator[Class]:
@@ -130,7 +147,25 @@ class Members:
             if made is not None:
                 found.append(made)
                 break
-        return choose((value, frozenset()) for value in found) if found else None
+        if not found:
+            return None
+        value = choose((value, frozenset()) for value in found)
+        return self._refilled(value, of, base, name)
+
+    def _refilled(self, value: Value, of: Instance, base: Class, name: str) -> Value:
+        """A list or dict of which more is known than what `base` puts there when it is made: others change it."""
+        changing = base.program.refilled.get(name, set()) | of.of.program.refilled.get(name, set())
+        changing = changing - {id(m) for m in base.node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"}
+        if not changing or not any(_is_container(option) for option, _ in options(value)):
+            return value
+        label = f"{of.label}.{name}"
+        return forgotten(value, f"what `{label}` holds, which is changed elsewhere", name=label)
+
+    def is_managed(self, of: Class, name: str) -> bool:
+        """Is what is bound to the attribute not what is read there: a property, a descriptor, a `__setattr__`?"""
+        if self.method(of, name) is not None or self.method(of, "__setattr__") is not None:
+            return True
+        return any(_is_made_by_a_call(base.node, name) for base in self.lineage(of))
 
     def _bound_by_methods(self, of: Instance, base: Class, name: str, frame: Frame) -> list[Value] | None:
         """As any method other than `__init__` leaves it; None where that is not known of all of them."""
@@ -207,3 +242,34 @@ class Members:
             if bound is not None:
                 return bound
         return opaque_arguments(init, f"{of.label}.{init.name}", frame.owner, this, frame)
+
+
+def _merged(lines: Sequence[list[Class]]) -> list[Class]:
+    """The order in which Python looks attributes up; where there is none, as they come.
+
+    Source: https://docs.python.org/3/howto/mro.html
+    """
+    found: list[Class] = []
+    left = [line for line in lines if line]
+    while left:
+        heads = [line[0] for line in left]
+        head = next((head for head in heads if not any(head in line[1:] for line in left)), heads[0])
+        found.append(head)
+        left = [rest for line in left if (rest := [of for of in line if of != head])]
+    return found
+
+
+def _is_container(value: Value) -> bool:
+    if isinstance(value, Module):
+        return value.name.endswith(("Sequential", "ModuleList", "ModuleDict"))
+    return isinstance(value, Several | Repeated | Mapping) or (isinstance(value, Foreign) and value.kind == DICT)
+
+
+def _is_made_by_a_call(node: ast.ClassDef, name: str) -> bool:
+    """`x = Descriptor()` at class level."""
+    return any(
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+        for statement in node.body
+    )

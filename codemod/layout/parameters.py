@@ -37,6 +37,10 @@ _NOT_TENSORS = frozenset(
 )
 
 
+_SHARED = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+"""Defaults that are one object for all calls, which a call may change."""
+
+
 def bind_arguments(
     node: FunctionNode, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame
 ) -> dict[str, Value] | None:
@@ -58,6 +62,8 @@ def bind_arguments(
     for name, default in _defaults(node):
         if name not in bound:
             bound[name] = frame.value(default)
+            if isinstance(default, _SHARED) and _is_changed(node, name):
+                bound[name] = Unknown(f"the default of `{name}`, which calls share", default.lineno)
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         value = bound.get(argument.arg)
         if isinstance(value, Unknown) and argument.annotation is not None:
@@ -66,6 +72,18 @@ def bind_arguments(
     for name in missing:
         bound[name] = Unknown(f"the argument `{name}`", name=f"{frame.key}{name}")
     return bound
+
+
+def _is_changed(function: FunctionNode, name: str) -> bool:
+    """`acc.append(x)`, `acc[0] = x` somewhere in the function."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            changed: ast.expr | None = node.value
+        else:
+            changed = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if isinstance(changed, ast.Name) and changed.id == name:
+            return True
+    return False
 
 
 def _as_annotated(value: Unknown, kind: str, label: str) -> Value:

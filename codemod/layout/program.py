@@ -121,6 +121,8 @@ class Program:
     """Of the file, where several share one numbering of lines; 0 for the one that is analysed."""
     given_numbers: frozenset[str] = frozenset()
     """Names of what is called with a number written out: `Net(32)`."""
+    refilled: Mapping[str, set[int]] = field(default_factory=dict)
+    """Ids of the functions that change what a list or dict that is an attribute holds, by the attribute's name."""
     emptied: frozenset[str] = frozenset()
     """Names of attributes that are set to None on objects other than `self`."""
     patched: frozenset[str] = frozenset()
@@ -226,6 +228,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
         assigned=frozenset(surveyor.assigned),
         brought=frozenset(surveyor.assigned - surveyor.made),
         emptied=frozenset(surveyor.emptied),
+        refilled=surveyor.refilled,
         has_walrus=surveyor.has_walrus,
         elusive=frozenset(surveyor.elusive),
         handed_on=frozenset(surveyor.handed_on),
@@ -272,6 +275,7 @@ class _Surveyor:
         self.assigned: set[str] = set()
         self.made: set[str] = set()
         """Those of them that are bound to something else than an argument, or not by an assignment."""
+        self.refilled: dict[str, set[int]] = {}
         self.emptied: set[str] = set()
         self._emptied: set[int] = set()
         """Ids of the targets in `model.head = None`."""
@@ -423,6 +427,14 @@ class _Surveyor:
         if not isinstance(routine.node, ast.Module) and name in _parameters(routine.node):
             self.effective.add(id(routine.node))
 
+    def _see_refilled(self, node: ast.expr, routine: Routine) -> None:
+        """What `self.cache`, or `self.cache["keys"]`, holds changes."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        if isinstance(node, ast.Attribute):
+            self.refilled.setdefault(node.attr, set()).add(id(routine.node))
+            self.effective.add(id(routine.node))
+
     def _see_assignment(
         self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, routine: Routine, is_global: bool
     ) -> None:
@@ -431,6 +443,8 @@ class _Surveyor:
                 self._see_written(target.value, routine)
                 if isinstance(target.value, ast.Name):
                     self._see_changed(target.value.id, routine)
+                else:
+                    self._see_refilled(target.value, routine)
             elif isinstance(target, ast.Attribute) and _is_attribute(node.value, target.attr):
                 self._taken.add(id(target))
             elif (
@@ -465,6 +479,8 @@ class _Surveyor:
             routine.handed.add(_last(function.value))
         elif name in _CHANGERS and type(function) is ast.Attribute and type(function.value) is ast.Name:
             self._see_changed(function.value.id, routine)
+        elif name in _CHANGERS and type(function) is ast.Attribute:
+            self._see_refilled(function.value, routine)
         if name in _SUPPLIERS:
             routine.suppliers.append(call)
         is_dim = type(function) is ast.Attribute and (

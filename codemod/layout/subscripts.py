@@ -14,6 +14,7 @@ from codemod.layout.program import dotted
 from codemod.layout.size import ONE, UNKNOWN, Atom, Size
 from codemod.layout.value import (
     DICT,
+    Choice,
     Constant,
     Foreign,
     Mapping,
@@ -30,13 +31,14 @@ from codemod.layout.value import (
     holds_callable,
     part_of,
     views_of,
+    without_empty,
 )
 
 
 def subscript(value: Value, node: ast.Subscript, frame: Frame) -> Value:
     """`value[...]`; the index is evaluated once."""
     keys = [_key(part, frame) for part in (node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])]
-    return each(value, lambda option: _of_one(option, keys, node, frame))
+    return each(without_empty(value), lambda option: _of_one(option, keys, node, frame))
 
 
 def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: Frame) -> Value:
@@ -193,6 +195,9 @@ def _index_sequence(
 
 def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
     """Any element of what a loop runs over."""
+    iterable = without_empty(iterable)
+    if isinstance(iterable, Choice):
+        return each(iterable, lambda option: element(option, node, frame))
     match iterable:
         case Repeated(item):
             return item

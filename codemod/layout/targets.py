@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from codemod.layout.frame import Frame
@@ -72,7 +72,7 @@ def forget(changed: Value, frame: Frame, line: int) -> None:
 
 def forget_holders(changed: Value, own: str, frame: Frame, line: int) -> None:
     """What is known of names, other than `own`, that may hold the list or dict that was `changed` in place."""
-    if not isinstance(changed, Several | Repeated | Mapping):
+    if not isinstance(changed, Several | Repeated | Mapping | Module):
         return
     for name, value in list(frame.state.names.items()):
         if name != own and _holds(value, changed):
@@ -101,6 +101,8 @@ def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None
         return
     name = dotted(target)
     _forget_same(name, base, frame, target.lineno)
+    if isinstance(base, Instance) and frame.interpreter.is_managed(base.of, target.attr):
+        value = forgotten(value, f"what reading `{name}` gives", target.lineno)
     if name:
         named = replace(value, label=name) if isinstance(value, Instance | Module) else value
         frame.state.bind(name, bound(named, frame.place(target).key))
@@ -127,6 +129,15 @@ def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
     forget_holders(base, name, frame, target.lineno)
     if name and isinstance(base, Mapping | Several | Repeated | Foreign) and not _is_array(base):
         frame.bind(name, _with_element(base, target.slice, value))
+    elif name and isinstance(base, Module):
+        frame.bind(name, changed_module(base, [value], target, frame))
+
+
+def changed_module(module: Module, new: Sequence[Value], node: ast.expr, frame: Frame) -> Value:
+    """A list of modules of which any element may be one of the `new`; of a chain of them nothing is known."""
+    if module.name.endswith("ModuleList"):
+        return Repeated(choose((item, frozenset()) for item in (*module.positional, *new)))
+    return frame.unfollowed(node)
 
 
 def _is_array(value: Value) -> bool:

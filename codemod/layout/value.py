@@ -473,6 +473,18 @@ def without_none(value: Value) -> Value:
     return choose(kept) if kept else value
 
 
+def without_empty(value: Value) -> Value:
+    """The value where it is not an empty list: nothing is taken out of one."""
+    if not isinstance(value, Choice):
+        return value
+    kept = [(v, when) for v, when in value.options if not (isinstance(v, Several) and not v.items) and not _is_bare(v)]
+    return choose(kept) if kept else value
+
+
+def _is_bare(value: Value) -> bool:
+    return isinstance(value, Module) and value.name.endswith("ModuleList") and not value.positional
+
+
 def tensor(layout: Layout, storage: str = "") -> Tensor:
     """A tensor whose layout the source fixes."""
     return Tensor(layout, layout, storages=frozenset({storage} if storage else ()))

@@ -435,6 +435,131 @@ class Outer(nn.Module):
         self.inner.a = new
         self.inner.b = new.bias
 """,
+    "lists of modules": """
+class Turn(nn.Module):
+    def forward(self, x):
+        return x.t()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.ModuleList()
+        for i in range(3):
+            self.a.append(nn.Linear(4, 4))
+        self.b = nn.ModuleList([nn.Linear(4, 4)])
+        self.b.append(Turn())
+        self.c = nn.Sequential(nn.Linear(4, 4))
+        self.c.append(Turn())
+        self.d = nn.Sequential(nn.Linear(4, 4))
+        self.e = nn.ModuleList([nn.Linear(4, 4)])
+        self.e[0] = Turn()
+        self.f = nn.Sequential(nn.Linear(4, 4))
+    def edit(self):
+        self.d[0] = Turn()
+    def forward(self, x):
+        x = x.contiguous()
+        self.a[0](x).view(-1)  # safe
+        for m in self.b:
+            m(x).view(-1)  # failing
+        self.c(x).view(-1)  # unknown
+        self.d(x).view(-1)  # unknown
+        self.e[0](x).view(-1)  # failing
+        self.f(x).view(-1)  # safe
+""",
+    "what a list or dict of an object holds": """
+class A:
+    shared = [torch.zeros(3, 4)]
+    def __init__(self):
+        self.xs = [torch.zeros(3, 4)]
+        self.d = {"a": torch.zeros(3, 4)}
+        self.e = {"a": torch.zeros(3, 4)}
+        self.ys = [torch.zeros(3, 4)]
+        self.zs = [torch.zeros(3, 4)]
+        self.zs.append(torch.zeros(4, 3))
+        self.buffer = torch.zeros(3, 4)
+    def edit(self, y):
+        self.xs[0] = y
+        self.d["a"] = y
+        self.e.update(a=y)
+        self.ys.insert(0, y)
+        self.shared[0] = y
+        self.buffer[0] = 1
+    def f(self):
+        self.xs[0].view(-1)  # unknown
+        self.d["a"].view(-1)  # unknown
+        self.e["a"].view(-1)  # unknown
+        self.ys[0].view(-1)  # unknown
+        self.shared[0].view(-1)  # unknown
+        self.zs[0].view(-1)  # safe
+        self.buffer.view(-1)  # safe
+""",
+    "what is read is not what was bound": """
+class Property:
+    @property
+    def x(self):
+        return self._x
+    @x.setter
+    def x(self, value):
+        self._x = value.t()
+    def f(self):
+        self.x = torch.zeros(3, 4)
+        return self.x.view(-1)  # unknown
+class Turned:
+    def __get__(self, instance, owner):
+        return torch.zeros(4, 3).t()
+    def __set__(self, instance, value):
+        pass
+class Described:
+    x = Turned()
+    def f(self):
+        self.x = torch.zeros(3, 4)
+        return self.x.view(-1)  # unknown
+class Setting:
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value.t())
+    def f(self):
+        self.x = torch.zeros(3, 4)
+        return self.x.view(-1)  # unknown
+class Turning(torch.Tensor):
+    def contiguous(self):
+        return self
+def f():
+    x = torch.zeros(4, 3).t().as_subclass(Turning)
+    return x.contiguous().view(-1)  # not-a-shape-view
+def g(x):
+    return x.as_subclass(torch.Tensor).contiguous().view(-1)  # safe
+""",
+    "a default that calls share": """
+def first(x, seen=[]):
+    seen.append(x)
+    return seen[0]
+def second(x, dims=[0, 1]):
+    return x.permute(dims)
+def f(x):
+    first(x)
+    return first(torch.zeros(3, 4)).view(-1)  # unknown
+def g():
+    return second(torch.zeros(3, 4)).view(-1)  # safe
+""",
+    "the order in which bases are asked": """
+class Dense:
+    def op(self, x):
+        return x.contiguous()
+    def f(self, x):
+        return self.op(x.t()).view(-1)  # failing
+class Plain:
+    def op(self, x):
+        return x
+class Both(Plain, Dense):
+    pass
+class Deep(Dense):
+    pass
+class Side:
+    def op(self, x):
+        return x.t()
+class Diamond(Deep, Side):
+    def g(self, x):
+        return self.op(x.t()).view(-1)  # safe
+""",
     "hooks and another forward": """
 class Own(nn.Module):
     def __init__(self):

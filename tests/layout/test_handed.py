@@ -250,13 +250,13 @@ def f():
     ts = [torch.rand(2, 3)]
     for t in ts:
         ts.append(torch.rand(2, 3).t())
-        t.view(-1)  # unknown
+        t.view(-1)  # failing
 """,
     "written": """
 def f():
     ts = [torch.rand(2, 3), torch.rand(2, 3)]
     for t in ts:
-        t.view(-1)  # unknown
+        t.view(-1)  # failing
         ts[1] = torch.rand(2, 3).t()
 """,
     "of functions": """
@@ -269,7 +269,7 @@ def f():
     for fn in fns:
         y = fn(torch.rand(2, 3))
         fns.append(turned)
-        y.view(-1)  # unknown
+        y.view(-1)  # failing
 """,
     "under another name": """
 def f():
