@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +13,7 @@ from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
 from codemod.layout.state import BEHIND
+from codemod.layout.unshared import is_unshared
 from codemod.layout.value import Foreign, Number, Tensor, Unknown
 from codemod.layout.viewable import Judgement, Legality
 
@@ -48,9 +50,17 @@ def rule_on(call: OpCall) -> Ruling:
     reasons = (*(one.reason for one in refused[:2]), *_contradiction(ruling, refused), *ruling.reasons)
     if ruling.verdict is Verdict.WRITTEN_THROUGH:
         return Ruling(ruling.verdict, reasons)
-    if call.writes or call.keeps:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *(call.writes or call.keeps)[:2]))
+    if through := _written_through(call):
+        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *through[:2]))
     return Ruling(Verdict.FAILING, reasons)
+
+
+def _written_through(call: OpCall) -> tuple[Reason, ...]:
+    """The places that would lose a write, or an alias, to a copy."""
+    match call.node.func:
+        case ast.Attribute(value=receiver) if is_unshared(receiver):
+            return ()
+    return call.writes or call.keeps
 
 
 def _contradiction(ruling: Ruling, refused: Sequence[Shown]) -> tuple[Reason, ...]:
@@ -72,10 +82,8 @@ def _of_source(call: OpCall) -> Ruling:
     if not any(observation.is_target_a_shape for observation in seen):
         return Ruling(Verdict.NOT_A_SHAPE_VIEW, (Reason("its argument is, or may be, a dtype"),))
     ruling = _of_layouts(seen)
-    if ruling.verdict is not Verdict.SAFE and call.writes:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*call.writes[:2], *ruling.reasons))
-    if ruling.verdict is not Verdict.SAFE and call.keeps:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*call.keeps[:2], *ruling.reasons))
+    if ruling.verdict is not Verdict.SAFE and (through := _written_through(call)):
+        return Ruling(Verdict.WRITTEN_THROUGH, (*through[:2], *ruling.reasons))
     return ruling
 
 

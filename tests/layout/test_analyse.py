@@ -570,6 +570,28 @@ def clear(t):
 def f(x):
     clear(x.t().view(-1))  # written-through
 """,
+    "what a caller gets of a product that no name holds": """
+def f(weights, values, bias):
+    y = (weights @ values).transpose(1, 2).view(2, 4, 15)  # failing
+    y += bias
+    torch.bmm(bias, values).mT.view(-1).add_(1)  # failing
+    return y
+
+def g(x):
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), x)
+""",
+    "a product that a name holds": """
+def f(weights, values):
+    held = torch.matmul(weights, values)
+    y = held.transpose(1, 2).view(2, 4, 15)  # written-through
+    y[0] = 1
+    z = (other := weights @ values).transpose(1, 2).view(2, 4, 15)  # written-through
+    z[0] = 1
+    return held, other
+
+def g():
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5))
+""",
     "a fresh tensor may be written": """
 def f(shape, hits):
     mask = torch.zeros(shape, dtype=torch.bool)
