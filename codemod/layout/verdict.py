@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +12,6 @@ from codemod.layout.op_call import Observation, OpCall
 from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.record import record
 from codemod.layout.state import BEHIND
-from codemod.layout.unshared import is_unshared
 from codemod.layout.value import Foreign, Number, Tensor, Unknown
 from codemod.layout.viewable import Judgement, Legality
 
@@ -57,10 +55,7 @@ def rule_on(call: OpCall) -> Ruling:
 
 def _written_through(call: OpCall) -> tuple[Reason, ...]:
     """The places that would lose a write, or an alias, to a copy."""
-    match call.node.func:
-        case ast.Attribute(value=receiver) if is_unshared(receiver):
-            return ()
-    return call.writes or call.keeps
+    return () if call.is_unshared else call.writes or call.keeps
 
 
 def _contradiction(ruling: Ruling, refused: Sequence[Shown]) -> tuple[Reason, ...]:

@@ -580,6 +580,44 @@ def f(weights, values, bias):
 def g(x):
     return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), x)
 """,
+    "a product whose name is bound anew or not read again": """
+def f(weights, values, bias):
+    y = weights @ values
+    n, h, t, d = y.shape
+    y = y.transpose(1, 2)
+    y = y.view(n, t, h * d)  # failing
+    y += bias
+    product = torch.matmul(weights, values)
+    z = product.mT.view(n, -1)  # failing
+    z.zero_()
+    return y, z
+
+def g(x):
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), x)
+""",
+    "a product that something holds": """
+def f(weights, values, found):
+    a = weights @ values
+    found.append(a)
+    a = a.mT.view(24, -1)  # written-through
+    a += 1
+    b = weights @ values
+    first = lambda: b[0]
+    b = b.mT.view(24, -1)  # written-through
+    b += 1
+    c = weights @ values
+    c = d = weights @ values
+    c = c.mT.view(24, -1)  # written-through
+    c += 1
+    e = weights @ values
+    for k in range(2):
+        e = e.mT.view(24, -1)  # written-through
+        e += 1
+    return found, first, d, e
+
+def g():
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), [])
+""",
     "a product that a name holds": """
 def f(weights, values):
     held = torch.matmul(weights, values)
