@@ -63,7 +63,9 @@ def candidates(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> tupl
         return tuple(call for call in fitting if call in reached)
     at = _marked_range(places, line, frame)
     if at is None:
-        return _in_scope(tree, _on_line(tree, places, line, fitting, _has_carets(failure)), frame)
+        found = _in_scope(tree, _on_line(tree, places, line, fitting, _has_carets(failure)), frame)
+        is_module_alone = failure.is_apart and failure.stage in (Stage.DECOMPOSITION, Stage.AOTINDUCTOR)
+        return found or (_below(tree, line, fitting) if is_module_alone else ())
     if failure.is_apart and at.is_to_end:
         return _in_scope(tree, _within(places, at, fitting), frame)
     return tuple(call for call in fitting if _is_marked(places, call, at))
@@ -133,6 +135,14 @@ def _function_at(tree: ast.AST, line: int) -> _Function | None:
         if isinstance(node, _Function) and line in (node.lineno, *(one.lineno for one in node.decorator_list)):
             return node if node.body[0].lineno != line else None
     return None
+
+
+def _below(tree: ast.AST, line: int, fitting: Sequence[ast.Call]) -> tuple[ast.Call, ...]:
+    """Those in what the line calls: of an exported graph torch prints the frames of modules, and no function's."""
+    names = {_last_name(call.func) for call in _calls(tree) if call.lineno <= line <= (call.end_lineno or call.lineno)}
+    called = [node for node in ast.walk(tree) if isinstance(node, _Function) and node.name in names]
+    reached = {call for function in called for one in _reached(tree, function) for call in _calls(one)}
+    return tuple(call for call in fitting if call in reached)
 
 
 def _reached(tree: ast.AST, function: _Function) -> Iterator[_Function]:

@@ -9,12 +9,22 @@ from collections.abc import Iterator
 
 HEADER = "Traceback (most recent call last)"
 
-_TEXTS = ("log", "data", "text", "message", "msg", "textPayload", "line", "content")
-"""Keys under which collectors keep a line."""
+_TEXTS = ("log", "data", "text", "message", "msg", "textpayload", "line", "content")
+"""Keys under which collectors keep a line, in lower case: the journal writes `MESSAGE`."""
 _ERROR = (("exc_type", "type"), ("exc_value", "value"))
 _LONGEST_RECORD = 1_000_000
 _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*')
 _NEXT_ITEM = re.compile(r"""\\n["'], ?["']""")
+_STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_LIST = re.compile(rf"\[(?={_STRING})({_STRING}(?:, ?{_STRING})*)\]")
+_STRINGS = re.compile(_STRING)
+_SUMMARY = re.compile(
+    r"\[?<FrameSummary file (?P<path>[^<>]+), line (?P<line>\d+) in (?P<function><?\w+>?)>(?:, ?|\])?"
+)
+_COMMAND = re.compile(r"::(?:error|warning|notice|debug)\b[^:]*(?::[^:]+)*::|##teamcity\[")
+"""Commands to GitHub Actions and TeamCity, each with line ends of its own."""
+_PERCENT = {"%0A": "\n", "%0D": "", "%25": "%"}
+_BARRED = {"|n": "\n", "|r": "", "|'": "'", "|[": "[", "|]": "]", "||": "|"}
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": ""}
 
@@ -36,6 +46,7 @@ def opened(text: str) -> str:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     if "](" in text:
         text = _LINK.sub(r"\1", text)
+    text = text.replace("\u00a0", " ")
     if 'File ""' in text:
         text = text.replace('""', '"')
     return text.translate(_STRAIGHT) if _TYPOGRAPHIC.search(text) else text
@@ -54,7 +65,14 @@ def texts_of(raw: str, is_json: bool) -> Iterator[str]:
     if found is None and is_json and (item := _ITEM.fullmatch(raw)):
         found = _loaded(item[1])
     if isinstance(found, str):
-        yield from found.removesuffix("\n").split("\n")
+        for line in found.removesuffix("\n").split("\n"):
+            yield from texts_of(line, False)  # a collector's record may hold that of a program
+    elif command := _COMMAND.match(raw):
+        yield from _commanded(raw[command.end() :], "%0A" in raw)
+    elif "<FrameSummary file " in raw:
+        yield from filter(str.strip, _SUMMARY.sub(_summarised, raw).split("\n"))
+    elif 'File "' in raw and (listed := _LIST.search(raw)) is not None:
+        yield from filter(str.strip, _listed(raw, listed))
     elif HEADER in raw and "\\n" in raw:
         yield from _ESCAPED.sub(_unescape, _NEXT_ITEM.sub(r"\\n", raw)).split("\n")
     else:
@@ -62,16 +80,43 @@ def texts_of(raw: str, is_json: bool) -> Iterator[str]:
         yield emphasis[1] + emphasis[3] if emphasis else raw
 
 
+def _commanded(text: str, is_percent: bool) -> Iterator[str]:
+    escapes = _PERCENT if is_percent else _BARRED
+    pattern = "|".join(map(re.escape, escapes))
+    yield from re.sub(pattern, lambda escape: escapes[escape[0]], text).split("\n")
+
+
+def _summarised(summary: re.Match[str]) -> str:
+    return f'\n  File "{summary["path"]}", line {summary["line"]}, in {summary["function"]}\n'
+
+
+def _listed(raw: str, listed: re.Match[str]) -> Iterator[str]:
+    """What stands around a list of strings, and the lines that they hold: `traceback.format_tb` as it is printed."""
+    yield raw[: listed.start()]
+    for string in _STRINGS.findall(listed[1]):
+        yield from _ESCAPED.sub(_unescape, string[1:-1]).removesuffix("\n").split("\n")
+    yield raw[listed.end() :].strip()
+
+
 def _record(raw: str) -> str | None:
     bare = raw.strip().lstrip("[,").rstrip(",]")
     if not (bare.startswith('{"') and bare.endswith("}")) or len(bare) > _LONGEST_RECORD:
         return None
-    record = _loaded(bare)
+    records = _loaded(f"[{bare}]")
+    texts = [text for record in records if (text := _text(bare, record))] if isinstance(records, list) else []
+    return "\n".join(text.removesuffix("\n") for text in texts) if texts else None
+
+
+def _text(bare: str, record: object) -> str | None:
     leaves = tuple(_leaves("", record)) if isinstance(record, dict) else ()
     whole = next((text for _, text in leaves if HEADER in text), None)
     if whole is None and '"frames"' in bare:
         whole = "\n".join(_printed(record)) or None
-    return whole if whole is not None else next((text for key in _TEXTS for name, text in leaves if name == key), None)
+    return (
+        whole
+        if whole is not None
+        else next((text for key in _TEXTS for name, text in leaves if name.lower() == key), None)
+    )
 
 
 def _loaded(text: str) -> object:

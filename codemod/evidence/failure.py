@@ -16,6 +16,7 @@ class Kind(str, Enum):
     LAUNCH_REFUSED = "launch-refused"
     SPECIALIZED = "specialized"
     CONSTRAINT_VIOLATED = "constraint-violated"
+    EXPORTED_SIZE = "exported-size"
     OUTPUT_LIMIT = "output-limit"
     BLAS = "blas"
     OUT_OF_MEMORY = "out-of-memory"
@@ -35,6 +36,7 @@ _EXPLANATIONS = {
     Kind.LAUNCH_REFUSED: "A kernel was refused, and nothing in the log names a bmm.",
     Kind.SPECIALIZED: "A size declared as dynamic is fixed to a number by the code.",
     Kind.CONSTRAINT_VIOLATED: "What the code asks of a dynamic size is not what was declared.",
+    Kind.EXPORTED_SIZE: "The program was exported for other sizes: export this dim as dynamic, with bounds that fit.",
     Kind.OUTPUT_LIMIT: "One matrix alone is too large for the device: another batch does not help.",
     Kind.BLAS: "The library of the device failed: look at driver, memory and dtype, not at the batch.",
     Kind.OUT_OF_MEMORY: "The device has not enough memory.",

@@ -131,7 +131,18 @@ def _why_foreign(failure: Failure, user: Frame | None) -> str:
     what = "generated code" if generated else "installed code"
     op = f" by the op {failure.details.operation}" if failure.details.operation else ""
     called = f", called from {user.path}:{user.line}" if user else ""
-    return f"raised in {what}{op}, {where}{called}: no call of your files is the one that failed"
+    told = f"raised in {what}{op}, {where}{called}: no call of your files is the one that failed"
+    return f"{told}; {cure}" if (cure := _cure_of_foreign(failure, innermost)) else told
+
+
+def _cure_of_foreign(failure: Failure, innermost: Frame) -> str:
+    """What to do where the log names no call of the user's."""
+    _, packages, inside = slashed(innermost.path).rpartition("-packages/")
+    if failure.stage is Stage.EXPORT or inside.startswith("torch/fx/"):
+        return "torch keeps your line to itself here: run the model without it, or `torch-codemod verify`, for the call"
+    if failure.kind is Kind.VIEW_REFUSED and packages and not inside.startswith("torch/"):
+        return "upgrade that package, or make it `.reshape()` there"
+    return ""
 
 
 def _cell_frame(frame: Frame, paths: Sequence[str], text_of: Callable[[str], str | None]) -> UserFrame:
@@ -172,6 +183,8 @@ def _why_none(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> str:
     line = line_of(tree, text, frame, failure.frames)
     if line is None:
         return "the line that the log prints is not in the file, or stands there several times: the file has changed"
+    if (frame.text or "").startswith("raise "):
+        return f"raised anew at line {line}: the traceback of the call that failed is not in the log; let it through"
     if (name := _computed_name(tree, line)) is not None:
         return f"line {line} calls a method by a name that is computed, `{name}`: no call to rewrite there"
     return f"line {line} holds no call that fits: {frame.text or 'its text is not in the log'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from codemod.evidence.envelopes import HEADER, is_json, opened, texts_of
@@ -27,6 +27,10 @@ _BORDER = re.compile(r"\s*[│┃|] ?(.*?)\s*[│┃|]\s*$")
 _OPEN_BOX = re.compile(r"\s*[╭┌┏+][─━-]+ .*[─━-]+[╮┐┓+]\s*$")
 _CLOSED_BOX = re.compile(r"\s*[╰└┗+][─━-]+[╯┘┛+]\s*$")
 
+
+_NUMBERED = re.compile(r"\s*(?:[\w./\\-]{1,200}?[:-])?(?P<number>\d{1,9})(?:[:\t-] ?|[ |]{1,2}|$)")
+_FEWEST = 4
+"""Lines that are numbered one after the other."""
 
 _LONG = 4_000_000
 """Characters from which a log is not read line by line."""
@@ -70,7 +74,7 @@ def plain_lines(text: str) -> tuple[Line, ...]:
     """
     whole = opened(_without_noise(text))
     in_json = is_json(whole)
-    raw_lines = enumerate(re.split(r"\r\n|\r|\n", whole), start=1)
+    raw_lines = enumerate(_unnumbered(_undoubled(re.split(r"\r*\n|\r", whole))), start=1)
     held = ((number, held) for number, raw in raw_lines for held in texts_of(raw, in_json))
     pieces = [(number, piece) for number, raw in held for piece in _coloured(raw)]
     prefixes = prefixes_of([piece for _, piece in pieces])
@@ -81,6 +85,31 @@ def plain_lines(text: str) -> tuple[Line, ...]:
         is_boxed = (is_boxed or bool(_OPEN_BOX.match(bare))) and not _CLOSED_BOX.match(bare)
         lines += [Line(number, stream, single) for single in _apart(_without_border(bare) if is_boxed else bare)]
     return tuple(lines)
+
+
+def _undoubled(lines: Sequence[str]) -> Sequence[str]:
+    """Without the blank line that mail and forums put behind each."""
+    is_doubled = len(lines) > 6 and not any(line.strip() for line in lines[1::2])
+    return lines[::2] if is_doubled else lines
+
+
+def _unnumbered(lines: Sequence[str]) -> Iterator[str]:
+    """Without the numbers that a pager, `grep -n` or the page of a CI put before the lines of a traceback."""
+    numbers = [_NUMBERED.match(line) for line in lines]
+    index = 0
+    while index < len(lines):
+        behind = index + 1
+        while behind < len(lines) and _is_next(numbers[behind - 1], numbers[behind]):
+            behind += 1
+        run = lines[index:behind]
+        is_numbered = len(run) >= _FEWEST and any(HEADER in line for line in run)
+        for line, number in zip(run, numbers[index:behind], strict=True):
+            yield line[number.end() :] if is_numbered and number is not None else line
+        index = behind
+
+
+def _is_next(before: re.Match[str] | None, number: re.Match[str] | None) -> bool:
+    return before is not None and number is not None and int(number["number"]) == int(before["number"]) + 1
 
 
 def _without_noise(text: str) -> str:

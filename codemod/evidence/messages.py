@@ -24,6 +24,9 @@ _KINDS = (
     (Kind.SPECIALIZED, r"(?:You marked \S+ as dynamic but your code )?specialized it to be a constant \(\d+\)"),
     (Kind.SPECIALIZED, r"(?:Not all values of .{1,200}? )?was inferred to be a constant \(\d+\)"),
     (Kind.CONSTRAINT_VIOLATED, r"Constraints violated \("),
+    (Kind.EXPORTED_SIZE, r"Guard failed: \S+\.size\(\)\[\d+\]"),
+    (Kind.EXPORTED_SIZE, r"input_handles\[\d+\]: (?:unmatched dim value|dim value is too (?:small|large))"),
+    (Kind.EXPORTED_SIZE, r"Expected input at \S+\.shape\[\d+\] to be "),
     (Kind.OUTPUT_LIMIT, r"Output size of the matrix multiplication is larger than currently supported by the MPS"),
     (Kind.OUTPUT_LIMIT, r"MPSGra?ph does not support tensor dims larger than INT_MAX"),
     (Kind.BLAS, r"\b(?:CU|HIP|ROC)BLAS(?:LT)?_STATUS_\w+"),
@@ -44,6 +47,9 @@ _WORDS = (
     "BLAS",
     "MPS",
     "Output size",
+    "Guard failed",
+    "input_handles",
+    "Expected input at",
 )
 """One of them is in whatever the expressions above find."""
 
@@ -55,6 +61,7 @@ _CONSTANT = re.compile(r"marked (\S+) as dynamic but your code specialized it to
 _INFERRED = re.compile(r"values of (\w+)\b.{0,400}?\bwas inferred to be a constant \((\d+)\)")
 _CALLED = re.compile(r"call_(?:method|function) (?:<[^<>]*?method )?['\"]?(\w+)[^(]{0,200}\(\*\((.*?)\), \*\*\{")
 _EXECUTED = re.compile(r"call_(?:method|function)\[target=([\w.]+)\]\(args = \((.*?)\), kwargs")
+_DISPATCHED = re.compile(r"\bat::_ops::(\w+?)(?:_dtype|_out)?::(?:call|redispatch)\(")
 _NUMBER = re.compile(r"-?\d+")
 
 
@@ -115,7 +122,9 @@ def _call(flat: str) -> tuple[str, Sizes | None]:
         return called[1], _asked(called[2])
     if executed := _EXECUTED.search(flat):
         return _operation(executed[1]), _asked(executed[2])
-    return "", None
+    # of the frames in C++ the outermost is what Python, or a compiled program, called
+    dispatched = _DISPATCHED.findall(flat)
+    return (dispatched[-1] if dispatched else ""), None
 
 
 def _operation(target: str) -> str:

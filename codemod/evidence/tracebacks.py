@@ -41,7 +41,7 @@ _WRAPPERS = re.compile(r"(?:\w+\.)*(?:ChildFailedError|ProcessRaisedException|Ca
 _GENERATED_OP = re.compile(
     r"torch\.ops\.\w+\.(\w+)|extern_kernels\.(\w+)|\btriton_tem_fused_(?:\w+_)?(b?mm|baddbmm|addmm)_"
 )
-_AOT = re.compile(r"torch/_inductor/package/")
+_AOT = re.compile(r"torch/_inductor/package/|torch/export/pt2_archive/")
 _EXPORT = re.compile(r"torch/_?export/|torch/_dynamo/functional_export")
 _LONGEST_CHAIN = 40
 _MESSAGE_LINES = 60
@@ -100,6 +100,9 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
             message = _message(lines, index)
             yield _Block(index, tuple(frames), message.text, message.apart, message.apart_stage, is_joined)
             index, frames, is_joined = message.behind, [], False
+        elif frames and is_direct and _is_told(line):
+            yield _Block(index, tuple(frames), line.strip(), is_joined=is_joined)
+            index, frames, is_joined = index + 1, [], False
         elif (debugged := _debugged(lines, index)) is not None:
             yield debugged[0]
             index, frames, is_joined = debugged[1], [], False
@@ -128,14 +131,18 @@ def _is_error(line: str, is_direct: bool) -> bool:
 def _alone(lines: Sequence[str], index: int) -> tuple[_Block | None, int]:
     """(block, behind) of a known message that ends no traceback; collectors of errors print the frames below it."""
     line = lines[index]
-    known = recognise(line) if _TOLD_WORDS.search(line) and "Warning:" not in line else None
-    if known is None or known[0] not in _TOLD:
+    if not _is_told(line):
         return None, index + 1
     frames, behind = _frames(lines, index + 1)
     if not frames or (behind < len(lines) and _is_error(lines[behind], True)):
         return _Block(index, (), line.strip()), index + 1
     is_innermost_first = frames[-1].function == "<module>" != frames[0].function
     return _Block(index, frames[::-1] if is_innermost_first else frames, line.strip()), behind
+
+
+def _is_told(line: str) -> bool:
+    known = recognise(line) if _TOLD_WORDS.search(line) and "Warning:" not in line else None
+    return known is not None and known[0] in _TOLD
 
 
 def _debugged(lines: Sequence[str], index: int) -> tuple[_Block, int] | None:

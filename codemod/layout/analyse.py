@@ -12,6 +12,7 @@ from codemod.layout.op_call import Form, Observation, OpCall
 from codemod.layout.program import COPIES, DIM_HINTS, Program, Routine, dotted, survey
 from codemod.layout.project import Project
 from codemod.layout.schedule import run_all
+from codemod.layout.unshared import is_unshared
 from codemod.layout.whole_file import tell
 from codemod.syntax.parse import Syntax
 
@@ -54,6 +55,7 @@ def _op_call(
     operation, form = _operation(call, program)
     if operation in COPIES and operation != "reshape" and not notebook.writes.get(id(call)):
         return None
+    writes, keeps = (tuple(noted.get(id(call), {})) for noted in (notebook.writes, notebook.keeps))
     return OpCall(
         path=syntax.source.path,
         operation=operation,
@@ -61,8 +63,9 @@ def _op_call(
         span=syntax.span(call),
         node=call,
         observations=observations,
-        writes=tuple(notebook.writes.get(id(call), {})),
-        keeps=tuple(notebook.keeps.get(id(call), {})),
+        writes=writes,
+        keeps=keeps,
+        is_unshared=bool(writes or keeps) and is_unshared(call, observations, routine.node),
         is_temporary=id(call) in program.temporaries,
         is_guarded=id(call) in program.guarded,
         function=routine.name,

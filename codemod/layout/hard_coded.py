@@ -75,6 +75,8 @@ def claim_at(call: OpCall, position: int, item: ast.expr, key: str, routine: Rou
     if alone is None or alone.target is None or position >= len(alone.target.items):
         return Claim(found, key, is_kept=False)
     first = first_dim(alone, position)
+    if inferred is not None and (_is_regrouped(call, found) or _may_group(alone, first, position, inferred)):
+        return Claim(found, key, is_kept=False, first=first)
     if inferred is not None:
         found = replace(found, inferred_text=_inferred_text(alone, first, position, inferred))
     is_input = first is not None and _is_input(first, routine)
@@ -112,6 +114,29 @@ def _is_input(first: Size, routine: Routine) -> bool:
         return False
     owner = atom.owner or ""
     return owner.rpartition(".")[0] == routine.name or "[]" in owner
+
+
+def _is_regrouped(call: OpCall, found: HardCoded) -> bool:
+    """Was a call accepted in which the literal is not the receiver's own dim?  Beside a `-1` it groups elements."""
+    recorded = call.seen.recorded.examples if call.seen.recorded is not None else ()
+    at = slice(found.position, found.position + 1)
+    accepted = [one for one in recorded if one.outcome in ("view", "copy") and one.target is not None]
+    if any(one.sizes[at] != one.target[at] for one in accepted if one.target is not None):
+        return True
+    return any(one.first != one.literal and one.is_accepted_beside_minus_one for one in _seen(found, call))
+
+
+def _may_group(observation: Observation, first: Size | None, position: int, inferred: int) -> bool:
+    """May the literal and the `-1` behind it be one dim of the receiver, `(n * t, d)` as `view(n, -1, d)`?"""
+    assert observation.target is not None
+    items = observation.target.items
+    if inferred != position + 1 or inferred == len(items) - 1:
+        return False
+    layout = receiver_layout(observation)
+    others = [item for i, item in enumerate(items) if i not in (position, inferred) and isinstance(item, Size)]
+    if layout is None or layout.rank is None or first is None or len(others) != len(items) - 2:
+        return True
+    return rounded(layout.numel) == rounded(first * product(others))
 
 
 def _inferred_text(observation: Observation, first: Size | None, position: int, inferred: int) -> str:
@@ -224,13 +249,17 @@ class _Seen:
         return self.numel == self.literal * self.rest
 
     @property
+    def is_accepted_beside_minus_one(self) -> bool:
+        return self.first is not None and self.numel % (self.literal * self.rest) == 0
+
+    @property
     def batch(self) -> int | None:
         """The size that would fit in the literal's place."""
         return self.numel // self.rest if self.numel % self.rest == 0 else None
 
 
-def _seen(claim: Claim, call: OpCall) -> Iterator[_Seen]:
-    position = claim.found.position
+def _seen(found: HardCoded, call: OpCall) -> Iterator[_Seen]:
+    position = found.position
     for observation in call.observations:
         layout = receiver_layout(observation)
         if not observation.callers or layout is None or observation.target is None:
@@ -249,7 +278,7 @@ def _seen(claim: Claim, call: OpCall) -> Iterator[_Seen]:
 
 def _heard(claim: Claim, call: OpCall, tree: ast.Module) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
     """What the calls of the file say: that the batch varies, or that their elements do not fit at all."""
-    seen = tuple(_seen(claim, call))
+    seen = tuple(_seen(claim.found, call))
     if all(one.fits for one in seen):
         return (), ()
     ignored = expected_failures(tree)

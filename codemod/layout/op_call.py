@@ -111,6 +111,8 @@ class OpCall:
     """Places that write in place to the result or to an alias of it."""
     keeps: tuple[Reason, ...] = ()
     """Places that keep the result as an attribute, where it may go on sharing storage."""
+    is_unshared: bool = False
+    """Of a call that is written or kept: nothing but its result holds the receiver's memory."""
     is_temporary: bool = False
     """The result has no name: what is written to it can be read only through the receiver."""
     is_guarded: bool = False

@@ -74,12 +74,27 @@ def _fits(shown: Shown, claim: Claim, call: OpCall) -> bool | None:
     if literal is None or None in others:
         return None
     if -1 in others:
-        return True if claim.found.position == 0 and claim.found.batch_text else None
+        is_known = claim.found.position == 0 and claim.found.batch_text and _is_batch(claim, call)
+        return True if is_known else None
     rest = prod(size or 0 for size in others)
     if not rest or elements % rest:
         return False
     size = elements // rest
     return claim.is_kept or (0 < size < literal and _begins_with(shown.sizes, size, others[claim.found.position :]))
+
+
+def _is_batch(claim: Claim, call: OpCall) -> bool:
+    """Is the number beside a `-1` a batch, and no number of groups: `view(3, -1)` of a vector?
+
+    By its name, by a call that brought just that many, or since the dims of images and sequences are no groups.
+    """
+    if "batch" in claim.found.text.lower() or claim.found.text in ("bs", "BS", "bsz"):
+        return True
+    recorded = call.seen.recorded.examples if call.seen.recorded is not None else ()
+    if any(one.target is not None and one.sizes[:1] == one.target[:1] for one in recorded if one.outcome in _ACCEPTED):
+        return True
+    layouts = [layout for one in call.observations if (layout := receiver_layout(one)) is not None]
+    return any(layout.rank is not None and layout.rank > 2 for layout in layouts)
 
 
 def _begins_with(sizes: Printed | None, batch: int, behind: Sequence[int | None]) -> bool:

@@ -223,22 +223,7 @@ def _view(
         for layout, judgement, world in zip((tensor.default, tensor.any), judgements, World, strict=True)
     ]
     value = combine(_VIEW, layouts[0], layouts[1], tensor, [tensor], place)
-    if not isinstance(value, Tensor) or _is_out_of_reach(receiver, node, frame):
-        return value
-    return replace(value, views=value.views | {id(node)})
-
-
-def _is_out_of_reach(receiver: Value, node: ast.Call, frame: Frame) -> bool:
-    """Does nothing but the view lead to the receiver's storage, as for `torch.zeros(n).view(-1)`?
-
-    Whether what is written to the result then reaches the receiver, nobody can tell.
-    """
-    if not isinstance(receiver, Tensor) or not isinstance(node.func, ast.Attribute):
-        return False
-    inside = [part for part in ast.walk(node.func.value) if isinstance(part, ast.expr)]
-    if any(isinstance(part, ast.NamedExpr) for part in inside):
-        return False
-    return bool(receiver.storages) and receiver.storages <= {frame.place(part).key for part in inside}
+    return replace(value, views=value.views | {id(node)}) if isinstance(value, Tensor) else value
 
 
 def _result(layout: Layout, target: Target | None, judgement: Judgement, world: World, place: Place) -> Layout | None:

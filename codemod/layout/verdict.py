@@ -50,9 +50,14 @@ def rule_on(call: OpCall) -> Ruling:
     reasons = (*(one.reason for one in refused[:2]), *_contradiction(ruling, refused), *ruling.reasons)
     if ruling.verdict is Verdict.WRITTEN_THROUGH:
         return Ruling(ruling.verdict, reasons, Verdict.FAILING)
-    if call.writes or call.keeps:
-        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *(call.writes or call.keeps)[:2]), Verdict.FAILING)
+    if through := _written_through(call):
+        return Ruling(Verdict.WRITTEN_THROUGH, (*reasons, *through[:2]), Verdict.FAILING)
     return Ruling(Verdict.FAILING, reasons)
+
+
+def _written_through(call: OpCall) -> tuple[Reason, ...]:
+    """The places that would lose a write, or an alias, to a copy."""
+    return () if call.is_unshared else call.writes or call.keeps
 
 
 def _contradiction(ruling: Ruling, refused: Sequence[Shown]) -> tuple[Reason, ...]:
@@ -74,10 +79,9 @@ def _of_source(call: OpCall) -> Ruling:
     if not any(observation.is_target_a_shape for observation in seen):
         return Ruling(Verdict.NOT_A_SHAPE_VIEW, (Reason("its argument is, or may be, a dtype"),))
     ruling = _of_layouts(seen)
-    written = (call.writes or call.keeps)[:2]
-    if ruling.verdict is Verdict.SAFE or not written:
-        return ruling
-    return Ruling(Verdict.WRITTEN_THROUGH, (*written, *ruling.reasons), ruling.verdict)
+    if ruling.verdict is not Verdict.SAFE and (through := _written_through(call)):
+        return Ruling(Verdict.WRITTEN_THROUGH, (*through[:2], *ruling.reasons), ruling.verdict)
+    return ruling
 
 
 def _is_tensor(observation: Observation) -> bool:

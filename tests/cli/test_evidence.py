@@ -131,6 +131,35 @@ def test_sizes_in_a_message_tell_a_batch_from_a_wrong_size(
     assert (site["action"], site["replacement"]) == (action, replacement)
 
 
+@pytest.mark.parametrize(
+    ("body", "asked", "elements", "replacement"),
+    [
+        ("x.view(3, -1)", "3, -1", 20, None),
+        ("x.view(batch, -1)", "4, -1", 18, "x.view(x.shape[0], -1)"),
+        ("self.conv(x).view(32, -1)", "32, -1", 1350, "self.conv(x).view(x.shape[0], -1)"),
+        ("x.view(batch, -1, 1, *x.shape[1:])", "4, -1, 1, 2, 3", 36, None),
+    ],
+    ids=["numbers a point", "by its name", "images", "groups of the batch"],
+)
+def test_beside_a_minus_one_only_what_is_a_batch_becomes_the_shape(
+    project: Path, body: str, asked: str, elements: int, replacement: str | None
+) -> None:
+    init = "    def __init__(self):\n        super().__init__()\n        self.conv = torch.nn.Conv2d(1, 3, 3)\n\n"
+    path = put(project, f"class Net(torch.nn.Module):\n{init}    def f(self, x, batch=4):\n        return {body}\n")
+    log = log_of(project, traceback(path, body, INVALID.format(asked, elements)))
+    (site,) = sites("net.py", log).values()
+    assert (site["action"], site["replacement"]) == ("rewrite" if replacement else "report", replacement)
+
+
+def test_a_number_that_grouped_a_recorded_call_is_no_batch(project: Path) -> None:
+    path = put(project, "def f(x, batch=4):\n    return x.view(batch, -1)\n")
+    grouped = {"sizes": [8, 3], "strides": [3, 1], "target": [4, 6], "outcome": "view"}
+    invalid = [{"target": [4, -1], "elements": 18}]
+    call = recorded(path, "x.view(batch, -1)", invalid=invalid, examples=[grouped])
+    (site,) = sites("net.py", evidence_of(project, call)).values()
+    assert site["action"] == "report"
+
+
 def test_a_dim_behind_the_tensors_own_is_the_one_that_differs(project: Path) -> None:
     path = put(
         project,

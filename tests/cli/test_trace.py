@@ -108,6 +108,43 @@ def test_a_program_that_kills_itself_ends_as_in_a_shell(project: Path) -> None:
     assert not (project / "evidence.jsonl").exists()
 
 
+RANKS = """\
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(12, 2)
+
+    def forward(self, x):
+        rows = x.view(x.shape[0], -1)
+        return self.fc(rows + x.mT.view(x.shape[0], -1))
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    nn.parallel.DistributedDataParallel(Net())(torch.rand(3 + dist.get_rank(), 3, 4))
+"""
+
+
+def test_ranks_of_torchrun_are_recorded_and_their_log_names_the_call(project: Path) -> None:
+    (project / "train.py").write_text(RANKS)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    ended = trace(project, "--", *launcher, "train.py")
+    assert ended.returncode == 1
+    recordings, _ = read_recordings([project / "evidence.jsonl"])
+    passed, refused = recordings.sites
+    assert (passed.line, passed.calls, passed.sizes[0], refused.calls, refused.refused) == (12, 2, (3, 4), 2, 2)
+    (project / "ranks.log").write_text(ended.stderr)
+    for evidence in ("--log=ranks.log", "--evidence=evidence.jsonl"):
+        given = ["run", "--no-cache", "--format", "json", "--select", "view-to-reshape", evidence, "train.py"]
+        sites = json.loads(CliRunner().invoke(app, given).stdout)["sites"]
+        assert [site["verdict"] for site in sites] == ["layout-dependent", "failing"]
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
     (project / "program.py").write_text(

@@ -6,13 +6,17 @@ A call that fails stands on a line that ends in `# site: NAME...`; where several
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import sys
 import tempfile
+import threading
 import traceback
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy
 import torch
+import torch.fx
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -22,6 +26,11 @@ X = torch.rand(2, 3, 4)
 def merged(x):
     y = x.transpose(1, 2)
     return y.view(2, -1) * 2  # site: merged called module vmap device subclass fake chained export logged grouped
+
+
+def flat(x):
+    y = x.mT
+    return y.view(2, -1)  # site: listed summed threaded pooled noted
 
 
 def two_on_a_line(x):
@@ -90,7 +99,7 @@ class Backward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return (grad.view(-1) * 2).view(ctx.shape)  # site: backward@1
+        return (grad.view(-1) * 2).view(ctx.shape)  # site: backward@1 anomalous@1
 
 
 class Passing(torch.Tensor):
@@ -149,6 +158,55 @@ def logged(x):
         logging.exception("step failed")
 
 
+def listed(x):
+    try:
+        flat(x)
+    except RuntimeError as error:
+        print(traceback.format_tb(error.__traceback__), error, file=sys.stderr)
+
+
+def summed(x):
+    try:
+        flat(x)
+    except RuntimeError as error:
+        print(error, traceback.extract_tb(error.__traceback__), file=sys.stderr)
+
+
+def threaded(x):
+    thread = threading.Thread(target=flat, args=(x,))
+    thread.start()
+    thread.join()
+
+
+def pooled(x):
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(flat, x).result()
+
+
+def noted(x):
+    try:
+        flat(x)
+    except RuntimeError as error:
+        error.add_note("in layer 3, at shape [2, 12]")
+        raise
+
+
+def anew(x):
+    try:
+        return merged(x)
+    except RuntimeError as error:
+        raise ValueError(f"bad batch: {error}") from None
+
+
+def anomalous(x):
+    with torch.autograd.detect_anomaly():
+        backward(x)
+
+
+def graph(x):
+    return torch.fx.Interpreter(torch.fx.symbolic_trace(Merge())).run(x)
+
+
 def grouped(x):
     try:
         merged(x)
@@ -198,7 +256,7 @@ def compiled_literal(x):
 
 
 def channels(x):
-    return torch.cat([x, x], 1).permute(0, 2, 3, 1).view(-1)  # site: channels inductor
+    return torch.cat([x, x], 1).permute(0, 2, 3, 1).view(-1)  # site: channels inductor packaged
 
 
 convolution = nn.Conv2d(4, 6, 1)
@@ -222,6 +280,33 @@ def images(x):
     return torch.rand(2, 4, 3, 3).to(memory_format=torch.channels_last)
 
 
+class Channels(nn.Module):
+    def forward(self, x):
+        return channels(x)
+
+
+class Exponential(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(4, 6, 1)
+
+    def forward(self, x):
+        return torch.matrix_exp(self.convolution(x))
+
+
+class Lines(nn.Module):
+    def forward(self, x):
+        return x.relu()
+
+
+def package(module, x):
+    """The program that AOTInductor makes."""
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        exported = torch.export.export(module.eval(), (x,), strict=False)
+        path = torch._inductor.aoti_compile_and_package(exported, package_path=f"{folder}/model.pt2")
+        return torch._inductor.aoti_load_package(path)
+
+
 def flat_export(is_strict):
     dynamic = {"z": {0: torch.export.Dim("n", max=64)}}
     return torch.export.export(Flat(), (torch.rand(32, 3, 4),), dynamic_shapes=dynamic, strict=is_strict)
@@ -237,6 +322,10 @@ PROGRAMS = {
     "inductor": lambda x: compiled(channels, images(x), "inductor"),
     "complex_pairs": lambda x: compiled(complex_pairs, torch.rand(2, 4, 8, 8), "inductor"),
     "export": lambda x: torch.export.export(Merge(), (x,), strict=False),
+    "export_strict": lambda x: torch.export.export(Merge(), (x,), strict=True),
+    "other_size": lambda x: torch.export.export(Lines(), (x,), strict=False).module()(x[:1]),
+    "packaged": lambda x: package(Channels(), images(x)),
+    "package_run": lambda x: package(Exponential(), torch.rand(2, 4, 6, 6))(torch.rand(2, 4, 6, 6)),
     "specialized": lambda x: flat_export(False),
     "specialized_strict": lambda x: flat_export(True),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -149,3 +150,35 @@ PROGRAM = (
 def test_links_of_an_editor_go(text: str) -> None:
     (failure,) = read_log(text)
     assert found_at(failure, PROGRAM) == (6, 14)
+
+
+def commanded(log: str) -> str:
+    return "::error title=tests::" + log.replace("%", "%25").replace("\n", "%0A") + "\n"
+
+
+def barred(log: str) -> str:
+    escapes = {"|": "||", "'": "|'", "[": "|[", "]": "|]", "\n": "|n"}
+    details = "".join(escapes.get(character, character) for character in log)
+    return f"##teamcity[testFailed name='a' message='failed' details='{details}']\n"
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        commanded,
+        barred,
+        lambda log: json.dumps([{"line": line} for line in log.splitlines()]) + "\n",
+        lambda log: "".join(json.dumps({"MESSAGE": line, "_PID": "42"}) + "\n" for line in log.splitlines()),
+        lambda log: json.dumps({"log": json.dumps({"msg": "failed", "stack": log}) + "\n"}) + "\n",
+        lambda log: f"worker died: {log.splitlines()!r}\n",
+        lambda log: html.escape(log).replace(" ", "&nbsp;").replace("\n", "<br/></p>\n"),
+        lambda log: log.replace("\n", "\r\r\n"),
+        lambda log: log.replace("\n", "\n\n"),
+        lambda log: "".join(f"{number:6}\t{line}\n" for number, line in enumerate(log.splitlines(), 9)),
+        lambda log: "".join(f"ci.log:{number}:{line}\n" for number, line in enumerate(log.splitlines(), 9)),
+        lambda log: "".join(f"ci.log-{number}-{line}\n" for number, line in enumerate(log.splitlines(), 9)),
+    ],
+)
+def test_what_carries_a_traceback_goes(carried: Callable[[str], str]) -> None:
+    assert sites(carried(log("called"))) == marked("called")
+    assert sites(carried(log("two_on_a_line"))) == marked("two_on_a_line")

@@ -102,3 +102,34 @@ def test_a_message_is_quoted_from_the_words_on_that_tell_its_kind() -> None:
     )
     assert quote(message) == "Cannot view a tensor with shape (2, 3) and strides (1, 2)')"
     assert quote("KeyError: 'x'\nmore") == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize(
+    ("frames", "operation"),
+    [
+        (
+            "at::_ops::view::redispatch(c10::DispatchKeySet)\nframe #5: at::_ops::linalg_matrix_exp::call(at::Tensor)",
+            "linalg_matrix_exp",
+        ),
+        ("at::_ops::view_dtype::call(at::Tensor const&, c10::ScalarType)", "view"),
+        ("at::native::view(at::Tensor const&, c10::ArrayRef<long>)", ""),
+    ],
+)
+def test_of_the_frames_in_cpp_the_outermost_op_is_the_one_that_was_called(frames: str, operation: str) -> None:
+    message = f"view size is not compatible with input tensor's size and stride\nframe #4: {frames} + 0x1ab (0x7f)"
+    known = recognise(message)
+    assert known is not None and known[1].operation == operation
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Guard failed: x.size()[0] <= 8",
+        "input_handles[0]: unmatched dim value at 0, expected: 4, but got: 5",
+        "input_handles[1]: dim value is too large at 0, expected it to be <= 8, but got: 9",
+        "Expected input at *args[0].shape[0] to be equal to 4, but got 5",
+    ],
+)
+def test_a_size_that_a_program_was_not_exported_for_is_known(message: str) -> None:
+    known = recognise(message)
+    assert known is not None and known[0] is Kind.EXPORTED_SIZE

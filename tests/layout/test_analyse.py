@@ -647,6 +647,66 @@ def clear(t):
 def f(x):
     clear(x.t().view(-1))  # written-through
 """,
+    "what a caller gets of a product that no name holds": """
+def f(weights, values, bias):
+    y = (weights @ values).transpose(1, 2).view(2, 4, 15)  # failing
+    y += bias
+    torch.bmm(bias, values).mT.view(-1).add_(1)  # failing
+    return y
+
+def g(x):
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), x)
+""",
+    "a product whose name is bound anew or not read again": """
+def f(weights, values, bias):
+    y = weights @ values
+    n, h, t, d = y.shape
+    y = y.transpose(1, 2)
+    y = y.view(n, t, h * d)  # failing
+    y += bias
+    product = torch.matmul(weights, values)
+    z = product.mT.view(n, -1)  # failing
+    z.zero_()
+    return y, z
+
+def g(x):
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), x)
+""",
+    "a product that something holds": """
+def f(weights, values, found):
+    a = weights @ values
+    found.append(a)
+    a = a.mT.view(24, -1)  # written-through
+    a += 1
+    b = weights @ values
+    first = lambda: b[0]
+    b = b.mT.view(24, -1)  # written-through
+    b += 1
+    c = weights @ values
+    c = d = weights @ values
+    c = c.mT.view(24, -1)  # written-through
+    c += 1
+    e = weights @ values
+    for k in range(2):
+        e = e.mT.view(24, -1)  # written-through
+        e += 1
+    return found, first, d, e
+
+def g():
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5), [])
+""",
+    "a product that a name holds": """
+def f(weights, values):
+    held = torch.matmul(weights, values)
+    y = held.transpose(1, 2).view(2, 4, 15)  # written-through
+    y[0] = 1
+    z = (other := weights @ values).transpose(1, 2).view(2, 4, 15)  # written-through
+    z[0] = 1
+    return held, other
+
+def g():
+    return f(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 5))
+""",
     "a fresh tensor may be written": """
 def f(shape, hits):
     mask = torch.zeros(shape, dtype=torch.bool)

@@ -203,3 +203,17 @@ def test_what_regroups_does_not_become_a_reshape_either() -> None:
 )
 def test_a_minus_one_that_flattens_is_no_finding(program: str) -> None:
     assert not findings(HEADER + program, NAME)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f(x, group=4):\n    n, c = x.shape\n    return x.view(group, -1, c)\n\n"
+        "f(torch.ones(4, 3)), f(torch.ones(8, 3)), f(torch.ones(6, 3))\n",
+        "N = 4\n\ndef f(x):\n    return x.view(N, -1, 3)\n\ndef main(data):\n"
+        "    return [f(x.reshape(-1, 3)) for x in DataLoader(data, batch_size=N)]\n",
+    ],
+    ids=["groups of rows", "rows folded into the batch"],
+)
+def test_a_number_that_groups_beside_a_minus_one_stays(program: str) -> None:
+    assert rewritten(HEADER + program, NAME) == HEADER + program
