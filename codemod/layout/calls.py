@@ -14,9 +14,9 @@ from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.parameters import left_open
 from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
-from codemod.layout.state import State
+from codemod.layout.state import State, join
 from codemod.layout.subscripts import element, of_dict
-from codemod.layout.targets import changed_module, elements, forget, forget_holders, replace_tensor
+from codemod.layout.targets import changed_module, elements, forget, forget_holders, grown_module, replace_tensor
 from codemod.layout.value import (
     DICT,
     Choice,
@@ -94,10 +94,23 @@ def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
     outer, alternatives = frame.when, []
     if sum(isinstance(option, Function) and not when for option, when in callee.options) > 1:
         arguments = _told_of_none(arguments, node, frame)
+    before, ends = frame.state, []
+    is_changing = any(_may_change(option) for option, _ in callee.options)
     for option, frame.when in callee.options:
+        frame.state = before.fork() if is_changing else before
         alternatives.append((_of_one(option, node, _left(arguments, frame.when), frame), frame.when))
+        ends.append((frame.state, None))
     frame.when = outer
+    if is_changing and (joined := join(ends)) is not None:  # the one that is called changes what it does, no other
+        frame.state = joined
     return choose(alternatives)
+
+
+def _may_change(callee: Value) -> bool:
+    """May a call of it bind names anew: `xs.append`, `x.t_`, a function of the user's?"""
+    if isinstance(callee, Method):
+        return callee.name in _CHANGING
+    return isinstance(callee, Function | Instance)
 
 
 def _left(arguments: Arguments, when: frozenset[Condition]) -> Arguments:
@@ -246,6 +259,9 @@ def _call_module(
     if module.name == "torch.nn.Sequential":
         value = positional[0] if positional else Unknown("the input of a Sequential", node.lineno)
         for i, item in enumerate(module.positional):
+            if isinstance(item, Repeated):
+                value = _may_share(frame.unfollowed(node, "what a part of a Sequential returns"), [value])
+                continue
             value = _apply(item, value, node, replace(frame, key=f"{frame.key}/{i}"))
         return value
     rule = rules().get(module.name)
@@ -413,6 +429,7 @@ _LIST_WRITERS = frozenset(
     }
 )  # fmt: skip
 _MODULE_WRITERS = frozenset({"add_module", "append", "clear", "extend", "insert", "pop", "register_module", "update"})
+_CHANGING = _DICT_WRITERS | _LIST_WRITERS | _MODULE_WRITERS | RESHAPERS
 _ARRAY_WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
 
 
@@ -452,11 +469,11 @@ def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequ
         return _change_list(receiver, name, text, node, positional, frame)
     if name in _MODULE_WRITERS and isinstance(receiver, Module):
         forget_holders(receiver, text, frame, node.lineno)
-        new = positional if name == "append" else positional[1:] if name == "insert" else None
-        if text and new is not None:
-            frame.bind(text, changed_module(receiver, new, node, frame))
+        new = [*positional, *(frame.value(k.value) for k in node.keywords if k.arg == "module")][-1:]
+        if text and new and name in ("append", "add_module", "register_module"):
+            frame.bind(text, grown_module(receiver, new[0], node, frame))
         elif text:
-            frame.bind(text, _returned(node, frame))
+            frame.bind(text, changed_module(receiver, new, node, frame) if name == "insert" else _returned(node, frame))
     if name == "numel" and isinstance(receiver, Shape):
         return Number(product(item if isinstance(item, Size) else Size.of(item.atom) for item in receiver.items))
     return _returned(node, frame)

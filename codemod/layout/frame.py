@@ -129,6 +129,8 @@ class Frame:
     """Which statements need not be run; None: all are."""
     unread: int = 0
     """Id of the call that the present statement is, where nothing reads its result."""
+    loops: int = 0
+    """How many loops there are around, of which the rounds are not told apart."""
     round: int = 0
     """Of the innermost loop."""
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)

@@ -499,6 +499,7 @@ class FileInterpreter:
         frame.breaks = []
         ends: list[tuple[State, Condition | None]] = [(frame.state, (f"runs_the_loop_at_line_{node.lineno}", False))]
         changed: list[str] = []
+        frame.loops += 1
         carries = frame.slice is None or frame.slice.carries(node, frame.state.names)
         for i in range(ROUNDS_AT_MOST if carries or is_live else 1):
             frame.round, frame.continues = outer_round * UNROLLED_AT_MOST + i, []
@@ -521,6 +522,7 @@ class FileInterpreter:
             changed = [name for name, value in before.items() if not is_alike(value, joined.names.get(name, value))]
             if i >= ROUNDS - 1 and not changed:
                 break
+        frame.loops -= 1
         broken = frame.breaks
         frame.breaks, frame.continues, frame.round = outer
         return self._leave(node, True, broken, frame)

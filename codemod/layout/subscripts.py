@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 
 from codemod.layout.frame import Frame
@@ -61,10 +62,16 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
             return of_dict(value, node, frame)
         case Foreign(views=views):
             return Foreign("an element", views)
+        case Module(_, positional) if any(isinstance(item, Repeated) for item in positional):
+            return _unknown(value, node, frame) if isinstance(key, Slice) else _any_part(positional)
         case Module(name, positional) if name.endswith(("Sequential", "ModuleList")):
             return _index_sequence(value, positional, key, node, frame)
         case _:
             return _unknown(value, node, frame)
+
+
+def _any_part(items: Sequence[Value]) -> Value:
+    return choose((item.item if isinstance(item, Repeated) else item, frozenset()) for item in items)
 
 
 def of_dict(value: Foreign, node: ast.expr, frame: Frame) -> Value:
@@ -204,7 +211,7 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
         case Several(items) if items:
             return choose((item, frozenset()) for item in items)
         case Module(name, positional) if name.endswith(("Sequential", "ModuleList")) and positional:
-            return choose((item, frozenset()) for item in positional)
+            return _any_part(positional)
         case Tensor() | Shape():
             first = ast.copy_location(ast.Subscript(node, ast.copy_location(ast.Constant(0), node)), node)
             return subscript(iterable, first, frame) if isinstance(iterable, Tensor) else Number(UNKNOWN)

@@ -30,6 +30,7 @@ from codemod.layout.value import (
     Value,
     bound,
     choose,
+    each,
     forgotten,
     options,
     parts,
@@ -72,11 +73,11 @@ def forget(changed: Value, frame: Frame, line: int) -> None:
 
 def forget_holders(changed: Value, own: str, frame: Frame, line: int) -> None:
     """What is known of names, other than `own`, that may hold the list or dict that was `changed` in place."""
-    if not isinstance(changed, Several | Repeated | Mapping | Module):
-        return
-    for name, value in list(frame.state.names.items()):
-        if name != own and _holds(value, changed):
-            text = f"`{name}`, which may be the {'dict' if isinstance(changed, Mapping) else 'list'} that is changed"
+    parts_of = [one for one, _ in options(changed) if isinstance(one, Several | Repeated | Mapping | Module)]
+    for name, value in list(frame.state.names.items()) if parts_of else ():
+        if name != own and any(_holds(value, one) for one in parts_of):
+            kind = "dict" if isinstance(parts_of[0], Mapping) else "list"
+            text = f"`{name}`, which may be the {kind} that is changed"
             frame.state.bind(name, forgotten(value, text, line, f"{frame.key}{name}~{line}"))
 
 
@@ -127,10 +128,8 @@ def _write_element(target: ast.Subscript, value: Value, frame: Frame) -> None:
     frame.notebook.write(written_views(base), "written by item assignment", target.lineno)
     name = dotted(target.value)
     forget_holders(base, name, frame, target.lineno)
-    if name and isinstance(base, Mapping | Several | Repeated | Foreign) and not _is_array(base):
-        frame.bind(name, _with_element(base, target.slice, value))
-    elif name and isinstance(base, Module):
-        frame.bind(name, changed_module(base, [value], target, frame))
+    if name and any(_is_container(option) for option, _ in options(base)):
+        frame.bind(name, each(base, lambda option: _with_element(option, target, value, frame)))
 
 
 def changed_module(module: Module, new: Sequence[Value], node: ast.expr, frame: Frame) -> Value:
@@ -140,11 +139,32 @@ def changed_module(module: Module, new: Sequence[Value], node: ast.expr, frame: 
     return frame.unfollowed(node)
 
 
+def grown_module(module: Module, new: Value, node: ast.expr, frame: Frame) -> Value:
+    """With one more at its end; a chain that a loop makes, with any number of parts that are not followed."""
+    if module.name.endswith("ModuleList"):
+        return Repeated(choose((item, frozenset()) for item in (*module.positional, new)))
+    if not frame.loops:
+        return replace(module, positional=(*module.positional, new))
+    if module.positional and isinstance(module.positional[-1], Repeated):
+        return module
+    part = Repeated(Unknown("a part of a Sequential that a loop makes", node.lineno))
+    return replace(module, positional=(*module.positional, part))
+
+
 def _is_array(value: Value) -> bool:
     return isinstance(value, Foreign) and value.kind != DICT
 
 
-def _with_element(base: Value, key: ast.expr, value: Value) -> Value:
+def _is_container(value: Value) -> bool:
+    return isinstance(value, Mapping | Several | Repeated | Foreign | Module) and not _is_array(value)
+
+
+def _with_element(base: Value, target: ast.Subscript, value: Value, frame: Frame) -> Value:
+    key = target.slice
+    if isinstance(base, Module):
+        return changed_module(base, [value], target, frame)
+    if not _is_container(base):
+        return base
     if isinstance(base, Mapping) and isinstance(key, ast.Constant) and isinstance(key.value, str):
         kept = tuple(item for item in base.items if item[0] != key.value)
         return Mapping((*kept, (key.value, value)))

@@ -461,6 +461,8 @@ def _kind(value: Value) -> object:
             return Repeated, frozenset(_kind(option) for option, _ in options(item))
         case Choice():
             return frozenset(_kind(option) for option, _ in value.options)
+        case Module(name, positional) if name.endswith(("Sequential", "ModuleList")):
+            return tuple(map(_kind, positional))
         case _:
             return type(value)
 

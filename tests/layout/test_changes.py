@@ -453,6 +453,10 @@ class Net(nn.Module):
         self.e = nn.ModuleList([nn.Linear(4, 4)])
         self.e[0] = Turn()
         self.f = nn.Sequential(nn.Linear(4, 4))
+        self.g = nn.Sequential()
+        for i in range(3):
+            self.g.add_module(f"{i}", Turn())
+        self.g.add_module("last", nn.AvgPool2d(2))
     def edit(self):
         self.d[0] = Turn()
     def forward(self, x):
@@ -460,10 +464,40 @@ class Net(nn.Module):
         self.a[0](x).view(-1)  # safe
         for m in self.b:
             m(x).view(-1)  # failing
-        self.c(x).view(-1)  # unknown
+        self.c(x).view(-1)  # failing
         self.d(x).view(-1)  # unknown
         self.e[0](x).view(-1)  # failing
         self.f(x).view(-1)  # safe
+        self.g[1](x).view(-1)  # unknown
+        self.g(x).view(-1)  # layout-dependent
+""",
+    "what is one of several": """
+def f(a):
+    xs = [torch.zeros(4, 3).t()] if a else [torch.zeros(3, 4)]
+    xs.append(torch.zeros(3, 4))
+    return xs[0].view(-1)  # failing
+def g(a):
+    x = torch.zeros(4, 3) if a else torch.zeros(3, 4).t()
+    x.t_()
+    return x.view(-1)  # failing
+def h(a):
+    xs = [torch.zeros(3, 4)] if a else [torch.zeros(3, 4), torch.zeros(3, 4)]
+    xs[0] = torch.zeros(4, 3).t()
+    return xs[0].view(-1)  # failing
+def k(a):
+    d = {"a": torch.zeros(3, 4)} if a else {"b": torch.zeros(3, 4)}
+    e = d
+    d["a"] = torch.zeros(4, 3).t()
+    return e["a"].view(-1)  # unknown
+class A:
+    def one(self):
+        self.x = torch.zeros(4, 3).t()
+    def two(self):
+        self.x = torch.zeros(3, 4)
+    def f(self, a):
+        g = self.one if a else self.two
+        g()
+        return self.x.view(-1)  # failing
 """,
     "what a list or dict of an object holds": """
 class A:
