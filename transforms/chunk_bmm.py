@@ -7,6 +7,8 @@ limits, and takes the batch in parts beyond them.
 
 Left alone: a batch that constants fix; one size of an input, times attention heads; a bmm that is called for parts of
 the batch already; `out_dtype`; what is no torch.bmm; a file that exports with a `Dim` (see bound-dim), and TorchScript.
+Where such a `Dim` has a bound that, by its own `max` or the settings' `max-batch`, lets in more than a launch takes,
+the call gets `max_batch=` as well, without which an exported program holds one bmm whatever its batch.
 Left alone too is code for torch 2.13 and later, by the settings' `torch` or by what the project's pyproject.toml asks
 for: its kernels launch any batch.  Not so where a failure was logged, the elements are too many, a column is multiplied
 by a row, or the settings name the function.
@@ -40,6 +42,19 @@ def _program(text: str, is_chunked: bool = False) -> str:
 _FRAMES = (
     "def frames(x, y):\n    b, t, n, m = x.shape\n    return {0}(x.reshape(b * t, n, m), y.reshape(b * t, m, n){1})\n"
 )
+_EXPORTED = """import torch
+from torch.export import Dim, export
+{2}
+
+class Pairs(torch.nn.Module):
+    def forward(self, a, b):
+        return {0}
+
+
+def main():
+    n = Dim("n", {1})
+    return export(Pairs(), (torch.rand(4, 3, 5), torch.rand(4, 5, 2)), dynamic_shapes={{"a": {{0: n}}, "b": {{0: n}}}})
+"""
 _METHOD = "def flat(x, y):\n    return {0}\n"
 _MASKED = "def masked(x, y, size):\n    hit = size > 1\n    return {0}(x[hit], y[hit])\n"
 
@@ -79,6 +94,25 @@ class ChunkBmm(Transform):
             verdict="failing",
             settings=Settings(dynamic_batch=("pairs",)),
             check="pairs(torch.rand(3, 4, 5), torch.rand(3, 5, 4))",
+        ),
+        Example(
+            "an exported program, whose Dim lets more in than one launch takes",
+            _EXPORTED.format("torch.bmm(a, b)", "max=200_000", ""),
+            _EXPORTED.format("chunked_bmm(a, b, max_batch=200000)", "max=200_000", _FROM),
+            verdict="failing",
+            check="main().module()(torch.ones(70_000, 3, 5), torch.ones(70_000, 5, 2))",
+        ),
+        Example(
+            "an exported program, whose bound the settings know",
+            _EXPORTED.format("torch.bmm(a, b)", "min=2", ""),
+            _EXPORTED.format("chunked_bmm(a, b, max_batch=100000)", "min=2", _FROM),
+            verdict="failing",
+            settings=Settings(max_batch=100_000),
+        ),
+        Example(
+            "an exported program, whose Dim is small enough",
+            _EXPORTED.format("torch.bmm(a, b)", "max=65_535", ""),
+            verdict="safe",
         ),
         Example(
             "the project asks for torch 2.13, whose kernels launch any batch",
@@ -144,17 +178,25 @@ class ChunkBmm(Transform):
         if call.batch is None:
             return None
         verdict, action, message, reasons = _ruling(call, settings)
-        form = "method" if call.form is Form.METHOD else "function"
-        rewrites = (Rewrite(self.name, (("form", form),)),) if action is Action.REWRITE else ()
+        most = _exported_most(call, settings)
+        given = (("form", "method" if call.form is Form.METHOD else "function"),)
+        if most:
+            given = (*given, ("max_batch", str(most)))
+        rewrites = (Rewrite(self.name, given),) if action is Action.REWRITE else ()
         return Finding(call.path, call.span, self.name, verdict, action, message, reasons, rewrites)
 
     def rewrite(self, call: cst.Call, rewrite: Rewrite) -> cst.BaseExpression:
         name = cst.Name("chunked_bmm")
-        if rewrite.get("form") == "function":
-            return call.with_changes(func=name)
-        receiver = cst.ensure_type(call.func, cst.Attribute).value
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        return call.with_changes(func=name, args=[cst.Arg(receiver, comma=comma), *call.args])
+        args = list(call.args)
+        if rewrite.get("form") != "function":
+            args.insert(0, cst.Arg(cst.ensure_type(call.func, cst.Attribute).value, comma=comma))
+        if most := rewrite.get("max_batch", ""):
+            equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+            bound = cst.Arg(cst.Integer(most), keyword=cst.Name("max_batch"), equal=equal, comma=args[-1].comma)
+            between = args[-2].comma if len(call.args) > 1 else comma
+            args = [*args[:-1], args[-1].with_changes(comma=between), bound]
+        return call.with_changes(func=name, args=args)
 
     def imports(self, rewrite: Rewrite) -> tuple[str, str]:
         return "", "chunked_bmm"
@@ -170,6 +212,9 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
     too_large = _too_large(call, is_free)
     if is_torch is Answer.MAYBE and not too_large:
         return Verdict.UNKNOWN, Action.KEEP, "whether this is torch.bmm of tensors could not be followed", ()
+    if _exported_most(call, settings) and not is_free:
+        reasons = _of_export(call, settings)
+        return Verdict.FAILING, Action.REWRITE, "bmm gets a batch that may be too large for one launch", reasons
     if batch.bound_by and too_large:
         message = "bmm got a batch that is too large, and it is bounded otherwise"
         return Verdict.FAILING, Action.REPORT, message, (*too_large, *batch.bound_by)
@@ -200,6 +245,25 @@ def _ruling(call: OpCall, settings: Settings) -> tuple[Verdict, Action, str, tup
         return Verdict.FAILING, action, "bmm gets a batch that may be too large for one launch", batch.reasons
     verdict = Verdict.SAFE if batch.kind is BatchKind.CONSTANT else Verdict.UNKNOWN
     return verdict, Action.KEEP, "bmm gets a batch that nothing here makes large", batch.reasons
+
+
+def _exported_most(call: OpCall, settings: Settings) -> int | None:
+    """The largest batch that an export lets in, where that is more than one launch takes."""
+    if call.batch is None or any(keyword.arg == "out" for keyword in call.node.keywords):
+        return None
+    bounds = [(dim.most or settings.max_batch or 0) * dim.share for dim in call.batch.exported]
+    most = max(bounds, default=0)
+    return most if GRID_LIMIT < most < ELEMENT_LIMIT else None
+
+
+def _of_export(call: OpCall, settings: Settings) -> tuple[Reason, ...]:
+    assert call.batch is not None
+    most = _exported_most(call, settings)
+    text = f"exported here with up to {most:,} matrices, more than the {GRID_LIMIT:,} that one launch takes"
+    return (
+        *(Reason(text, line=dim.line) for dim in call.batch.exported[:1]),
+        Reason("an exported program holds chunks where `max_batch` says how many, in torch from 2.8 on"),
+    )
 
 
 def _counts_elements(call: OpCall) -> bool:

@@ -21,6 +21,8 @@ GRID_ISSUE = 178617
 ELEMENT_LIMIT = 2**31 - 1
 """Elements that kernels with 32-bit offsets can tell apart (pytorch #196431)."""
 
+BOUND_BY_DIM = Reason("this file exports with a `Dim`: bound that instead")
+
 _PLACE = re.compile(r"(\d+):(\d+):(\d+)(?:'\d+)?(?:\.\w+)*$")
 _OWNERS = re.compile(r"([\w.:'><]+)\[-?\d*:?-?\d*\]")
 _FIXED_NAMES = re.compile(r"head|expert|group|^(n_?h|h_?n)$", re.IGNORECASE)
@@ -278,7 +280,7 @@ def _bounds(call: ast.Call, routine: Routine, program: Program, varying: Varying
     if "chunk" in routine.name.lower() and "bmm" in routine.name.lower():
         yield Reason(f"`{routine.name}` is itself what takes a batch in parts")
     if varying.has_dim:
-        yield Reason("this file exports with a `Dim`: bound that instead")
+        yield BOUND_BY_DIM
     if _is_scripted(routine, program):
         yield Reason("TorchScript compiles this function, and could not call the helper")
 

@@ -59,6 +59,18 @@ class BatchKind(Enum):
 
 
 @record(frozen=True, slots=True)
+class BatchDim:
+    """A dim of an export that is the batch of a bmm."""
+
+    line: int
+    """Of the export."""
+    share: int
+    """How many matrices each of its elements is."""
+    most: int | None
+    """Its upper bound as it is written, where that is a number."""
+
+
+@record(frozen=True, slots=True)
 class Batch:
     """Where the batch of a bmm comes from."""
 
@@ -72,6 +84,8 @@ class Batch:
     """Of the largest operand or result in calls of this file, where all sizes are numbers."""
     bound_by: tuple[Reason, ...] = ()
     """What already keeps the batch small or fixed to one graph: a chunk loop, an exported Dim, TorchScript."""
+    exported: tuple[BatchDim, ...] = ()
+    """The exported dims that it is, times constants, where nothing but them keeps it small."""
 
 
 @record(frozen=True, slots=True)

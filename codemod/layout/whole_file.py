@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from codemod.finding import Reason
-from codemod.layout.batch import batch_of, operands
+from codemod.layout.batch import BOUND_BY_DIM, batch_of, operands
 from codemod.layout.compiled import survey_compiled
 from codemod.layout.hard_coded import claim, hear_together
-from codemod.layout.op_call import Form, Observation, OpCall
+from codemod.layout.op_call import BatchDim, Form, Observation, OpCall
 from codemod.layout.program import Program, Routine
 from codemod.layout.seen_sizes import misread, shown_size
 from codemod.layout.sites import TORCH_DIM
 from codemod.layout.size import Size
+from codemod.layout.value import Number
 from codemod.layout.varying import Varying, survey_varying
 from codemod.syntax.parse import Syntax
 
@@ -41,7 +42,10 @@ def tell(calls: Sequence[tuple[OpCall, Routine]], program: Program, syntax: Synt
         if hard_coded is not None:
             call = replace(call, hard_coded=hard_coded)
         if call.operation == "bmm":
-            call = replace(call, batch=batch_of(call.node, call.observations, routine, program, varying))
+            batch = batch_of(call.node, call.observations, routine, program, varying)
+            if batch.bound_by == (BOUND_BY_DIM,):
+                batch = replace(batch, exported=tuple(_exported_dims(call, [other for other, _ in calls], varying)))
+            call = replace(call, batch=batch)
         if call.operation in _COMPILED:
             call = replace(call, compiled=compiled.get(routine.name, ()))
         if call.operation == "Dim":
@@ -75,6 +79,22 @@ def _told_of_dim(dim: OpCall, calls: Sequence[OpCall], varying: Varying) -> OpCa
         is_batch=all(one.dim == 0 for one in exports) if exports else None,
         packages=tuple(Reason("packaged for AOTInductor here", line=line) for line in varying.packages),
     )
+
+
+def _exported_dims(bmm: OpCall, calls: Sequence[OpCall], varying: Varying) -> Iterator[BatchDim]:
+    """Those that the batch is, times constants at most."""
+    for one in varying.dims:
+        varied = {(one.owner, one.dim)}
+        share = _share(bmm, varied)
+        if bmm.observations and (share > 1 or _takes(bmm, varied, whole=True)):
+            made = next((call for call in calls if call.operation == "Dim" and id(call.node) == one.made_by), None)
+            yield BatchDim(one.line, share, _most(made) if made is not None else None)
+
+
+def _most(dim: OpCall) -> int | None:
+    """The `max` that it is called with, where that is a number."""
+    given = [dict(seen.keywords).get("max") for seen in dim.observations]
+    return next((value.size.constant for value in given if isinstance(value, Number)), None)
 
 
 def _hints(varying: Varying, syntax: Syntax) -> list[OpCall]:

@@ -6,13 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from codemod.configuration import UsageError
 from codemod.guest_process import guest_file
+
+_STOPS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""They would end this process at once, and leave the other, whose session is its own, to run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +31,35 @@ class Ended:
 def run_guest(python: str, guest: str, arguments: Sequence[str], timeout: float, log: Path) -> Ended:
     """Run `guest/GUEST.py` by its path, with whatever it says sent to `log`.
 
-    Everything that it started ends with it.  Raises UsageError for an interpreter that cannot be started.
+    Everything that it started ends with it, and with this process where that is told to stop, with exit code 128 and
+    the signal's number.  Raises UsageError for an interpreter that cannot be started.
     """
+    with _stopping():
+        return _run(python, guest, arguments, timeout, log)
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """A signal to stop comes as SystemExit, so that what is open is closed; one that is ignored stays so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers are the main thread's
+        return
+    before = {number: signal.getsignal(number) for number in _STOPS}
+    ours = {number: handler for number, handler in before.items() if handler is signal.SIG_DFL}
+    try:
+        for number in ours:
+            signal.signal(number, _stop)
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _run(python: str, guest: str, arguments: Sequence[str], timeout: float, log: Path) -> Ended:
     is_own_group = sys.platform != "win32"
     try:
         with log.open("wb") as sink:

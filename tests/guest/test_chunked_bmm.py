@@ -178,13 +178,13 @@ def test_meta_tensors() -> None:
 def test_the_limits_choose_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helper, "ELEMENTS", 24)
     a, b = _pair()
-    assert helper._step(a, b, None) == 2
+    assert helper._step(a, b, helper.MATRICES) == 2
     monkeypatch.setattr(helper, "MATRICES", 1)
-    assert helper._step(a, b, None) == 1
+    assert helper._step(a, b, helper.MATRICES) == 1
     monkeypatch.undo()
-    assert helper._step(a, b, None) is None
+    assert helper._step(a, b, helper.MATRICES) is None
     big = torch.zeros(65_536, 1, 1)
-    assert helper._step(big, big, None) == 65_535
+    assert helper._step(big, big, helper.MATRICES) == 65_535
 
 
 def test_no_temporary_is_as_large_as_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,12 +291,11 @@ def test_an_exported_program_is_chunked_and_exact(kind: str, strict: bool, sampl
 
 
 @pytest.mark.parametrize("kind", _DIMS)
-def test_an_exported_program_refuses_what_its_chunks_do_not_hold(kind: str) -> None:
+def test_the_last_chunk_of_an_exported_program_takes_what_is_above_max_batch(kind: str) -> None:
     module = _export(_Bounded(3, 11), _DIMS[kind](), 7).module()
-    a, b = _integers(12)
-    assert torch.equal(module(a, b), torch.bmm(a, b) + a[:, :, :1])
-    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
-        module(*_integers(13))
+    for batch in (11, 12, 13, 100):
+        a, b = _integers(batch)
+        assert torch.equal(module(a, b), torch.bmm(a, b) + a[:, :, :1])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -321,13 +320,65 @@ def test_sizes_that_the_program_fixes_choose_the_chunk(monkeypatch: pytest.Monke
     assert _count(program.graph_module) == 1 + 4  # two matrices of 3 x 4 at a time
 
 
+def _is_own_op(node: torch.fx.Node) -> bool:
+    return "chunked_bmm" in str(node.target)
+
+
 def test_with_max_batch_there_are_as_many_graphs_as_of_bmm() -> None:
     def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return chunked_bmm(x, y, chunk=3, max_batch=20)
 
     graphs = _graphs(function)
     assert len(graphs) == len(_graphs(lambda x, y: torch.bmm(x, y)))
-    assert max(len(list(graph.modules())) for graph in graphs) > 1, "none has branches"
+    assert [sum(map(_is_own_op, graph.graph.nodes)) for graph in graphs].count(1) == 1, "one takes any batch"
+
+
+def test_a_compiled_program_takes_any_batch_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    whole = torch.bmm
+
+    def counted(left: torch.Tensor, right: torch.Tensor, **kwargs: torch.Tensor) -> torch.Tensor:
+        sizes.append(left.shape[0])
+        return whole(left, right, **kwargs)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(_Bounded(3, 4), backend="aot_eager", fullgraph=True, dynamic=True)
+    compiled(*_integers(7))
+    monkeypatch.setattr(torch, "bmm", counted)
+    a, b = _integers(11)
+    assert torch.equal(compiled(a, b), whole(a, b) + a[:, :, :1])
+    assert sizes == [3, 3, 3, 2]
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_the_op_of_compiled_programs_is_registered_as_torch_wants_it(dtype: torch.dtype) -> None:
+    a, b = (tensor.requires_grad_() for tensor in _pair(dtype=dtype))
+    torch.library.opcheck(helper._compiled_bmm, (a, b, 3))
+    assert torch.autograd.gradcheck(lambda x, y: helper._compiled_bmm(x, y, 3), (a, b))
+    assert torch.autograd.gradgradcheck(lambda x, y: helper._compiled_bmm(x, y, 3), (a, b))
+
+
+def test_autocast_in_a_compiled_program() -> None:
+    def cast(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return chunked_bmm(x, y, chunk=3, max_batch=20)
+
+    torch._dynamo.reset()
+    a, b = _integers(7)
+    compiled = torch.compile(cast, backend="aot_eager", fullgraph=True, dynamic=True)
+    assert torch.equal(compiled(a, b), cast(a, b))
+    assert compiled(a, b).dtype is torch.bfloat16
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_program_of_a_torch_that_does_not_tell_holds_one_bmm(monkeypatch: pytest.MonkeyPatch, is_told: bool) -> None:
+    monkeypatch.setattr(helper, "_IS_FOLLOWED", is_told)
+    program = _export(_Bounded(3, 11), torch.export.Dim.DYNAMIC, 7)
+    assert _count(program.graph_module) == (5 if is_told else 1)
+    graphs = _graphs(lambda x, y: chunked_bmm(x, y, chunk=3, max_batch=20))
+    assert any(_is_own_op(node) for graph in graphs for node in graph.graph.nodes) is is_told
 
 
 def test_gradients_of_a_compiled_program() -> None:
@@ -409,5 +460,3 @@ def test_a_package_runs_the_chunks_that_a_batch_needs(tmp_path: Path) -> None:
         assert torch.equal(result, model(a, b)), batch
         launches = sum(event.name == "aoti_torch_cpu_bmm_out" for event in profile.events())
         assert launches == (1 if batch <= 10_000 else 7), batch
-    with pytest.raises(RuntimeError):
-        loaded(*_integers(70_001))

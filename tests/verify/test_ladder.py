@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,6 +53,38 @@ def test_a_hang_is_ended_at_the_time_limit_with_all_that_it_started(tmp_path: Pa
     assert eager.failure.message == "not done after 8 seconds"
     assert [frame.text for frame in eager.failure.frames] == ["time.sleep(600)"]
     assert _is_gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_that_is_told_to_stop_leaves_nothing_running(tmp_path: Path, number: int) -> None:
+    started = tmp_path / "started"
+    (tmp_path / "program.py").write_text(
+        "import os, pathlib, subprocess, sys, time\n\ndef f():\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"    told = pathlib.Path({str(started)!r})\n"
+        "    told.with_suffix('.new').write_text(f'{os.getpid()} {child.pid}')\n"
+        "    told.with_suffix('.new').rename(told)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "codemod", "verify", "program.py:f", "--python", sys.executable]
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    told = {**os.environ, "TMPDIR": str(scratch)}
+    with subprocess.Popen(command, cwd=tmp_path, env=told, stderr=subprocess.PIPE) as verify:
+        _wait_for(started.exists)
+        verify.send_signal(number)
+        assert verify.wait(20) == (130 if number == signal.SIGINT else 128 + number)
+    for process in started.read_text().split():
+        _wait_for(partial(_is_gone, int(process)))
+    assert not list(scratch.glob("*/*.request")), "the files of the run are gone too"
+
+
+def _wait_for(shown: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 60
+    while not shown():
+        assert time.monotonic() < ends
+        time.sleep(0.1)
 
 
 def test_a_compiler_that_takes_too_long_is_told_from_a_program_that_hangs(tmp_path: Path) -> None:
