@@ -589,7 +589,8 @@ def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[st
 
 def _as_parameter(data: Value, missing: Unknown, label: str) -> Value:
     if isinstance(data, Tensor):
-        return parameter(data.default, label)
+        made = parameter(data.default, label)
+        return made if data.any.is_contiguous else replace(made, any=data.any)  # it keeps the strides of its data
     return replace(missing, given=data.given, is_result=data.is_result) if isinstance(data, Unknown) else missing
 
 

@@ -21,10 +21,12 @@ from codemod.layout.state import join
 from codemod.layout.targets import assign, elements
 from codemod.layout.value import (
     DICT,
+    Choice,
     Class,
     Constant,
     Foreign,
     Function,
+    Leading,
     Mapping,
     Number,
     Qualified,
@@ -36,6 +38,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    forgotten,
     holds_callable,
     options,
 )
@@ -156,7 +159,14 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
         return _numbers(left.size, right.size, operator, node, frame)
     if _is_plain(left) and _is_plain(right):
         return Number(UNKNOWN)
-    if isinstance(left, Several | Shape | Repeated) and operator in (ast.Add, ast.Mult):
+    if operator is ast.Add and isinstance(left, Several | Leading | Choice) and _are_lists(left, right):
+        pairs = [(one, other, a | b) for one, a in options(left) for other, b in options(right)]
+        return choose(
+            (_concatenated(one, other, operator, node, frame), when)
+            for one, other, when in pairs
+            if not any((text, not held) in when for text, held in when)
+        )
+    if isinstance(left, Several | Leading | Shape | Repeated) and operator in (ast.Add, ast.Mult):
         return _concatenated(left, right, operator, node, frame)
     number = _number(left, right, operator, frame, node)
     if operator is ast.FloorDiv and number is not None:
@@ -169,6 +179,15 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     if number is None:
         return value
     return each(value, lambda option: replace(option, number=number) if isinstance(option, Tensor) else option)
+
+
+def _are_lists(left: Value, right: Value) -> bool:
+    """Are they lists, of which one differs by path?"""
+    if not isinstance(left, Choice) and not isinstance(right, Choice):
+        return False
+    return all(isinstance(option, Several | Leading) for option, _ in options(left)) and all(
+        isinstance(option, Several | Leading | Unknown) for option, _ in options(right)
+    )
 
 
 def _computed(result: Unknown, *operands: Value) -> Unknown:
@@ -244,7 +263,20 @@ def _concatenated(left: Value, right: Value, operator: type[ast.operator], node:
         if isinstance(left, Several) and isinstance(right, Several):
             return Several(left.items + right.items)
         return Shape(_items(left) + _items(right))
+    is_tuple = isinstance(node, ast.BinOp) and isinstance(node.left, ast.Tuple)
+    if operator is ast.Add and (isinstance(left, Leading) or (is_tuple and isinstance(left, Several))):
+        return _led(left, right, node, frame)
     return frame.unfollowed(node)
+
+
+def _led(left: Several | Leading, right: Value, node: ast.expr, frame: Frame) -> Value:
+    """`(x, y) + rest`: what is added to a tuple is one."""
+    why = f"what `{frame.spell(node)}` is"
+    if isinstance(left, Leading):
+        return Leading(left.items, forgotten(Several((left.rest, right)), why, node.lineno))
+    if isinstance(right, Leading):
+        return Leading(left.items + right.items, right.rest)
+    return Leading(left.items, forgotten(right, why, node.lineno))
 
 
 def _items(value: Several | Shape) -> tuple[Size | Pack, ...]:
