@@ -584,14 +584,17 @@ def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
 def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
     data = positional[0] if positional else keywords.get("data")
     missing = _returned(node, frame)
-    return each(data or missing, lambda option: _as_parameter(option, missing, frame.place(node).key))
+    return each(data or missing, lambda option: _as_parameter(option, missing, frame, frame.place(node).key))
 
 
-def _as_parameter(data: Value, missing: Unknown, label: str) -> Value:
+def _as_parameter(data: Value, missing: Unknown, frame: Frame, label: str) -> Value:
     if isinstance(data, Tensor):
         made = parameter(data.default, label)
         return made if data.any.is_contiguous else replace(made, any=data.any)  # it keeps the strides of its data
-    return replace(missing, given=data.given, is_result=data.is_result) if isinstance(data, Unknown) else missing
+    if not isinstance(data, Unknown):
+        return missing
+    made_of = replace(missing, given=data.given, is_result=data.is_result)
+    return frame.interpreter.returned_by(data, made_of, ())
 
 
 def _nothing(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

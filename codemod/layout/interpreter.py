@@ -330,7 +330,7 @@ class FileInterpreter:
             self.skipped[value.name] = value
 
     def returned_by(self, callee: Unknown, unknown: Unknown, given: Iterable[Value]) -> Unknown:
-        if callee.name and callee.name in self.skipped:
+        if callee.name and (callee.name in self.skipped or callee.name.rpartition("#")[0] in self.skipped):
             self._skip(unknown, given)
         return unknown
 
