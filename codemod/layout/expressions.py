@@ -317,7 +317,7 @@ def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
         return first
     fact = frame.condition(node.values[0], isinstance(node.op, ast.Or), before)
     kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({fact}))]
-    return choose([*kept, *((value, frozenset()) for value in rest)])
+    return choose([*kept, *((value, frozenset({(fact[0], not fact[1])})) for value in rest)])
 
 
 def _one_by_one(node: ast.BoolOp, frame: Frame) -> list[Value]:

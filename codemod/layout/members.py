@@ -13,7 +13,20 @@ from codemod.layout.parameters import bind_arguments, opaque_arguments
 from codemod.layout.program import FunctionNode, Program, dotted
 from codemod.layout.relevance import Body, Slice
 from codemod.layout.state import State
-from codemod.layout.value import Choice, Class, Function, Instance, Tensor, Unknown, Value, choose, fewer, is_alike, options
+from codemod.layout.value import (
+    Choice,
+    Class,
+    Function,
+    Instance,
+    Module,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    fewer,
+    is_alike,
+    options,
+)
 
 BINDERS_AT_MOST = 4
 """Methods that bind an attribute; of one that more do nothing is known."""
@@ -212,10 +225,7 @@ class Members:
         self._runner.run(init.body, inner)
         names = inner.state.names
         found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
-        if not isinstance(found, Choice):
-            return found
-        settled = choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
-        return replace(settled, name=found.name) if isinstance(settled, Choice) else settled
+        return None if found is None else _settled(found, inner.state, own)
 
     def _constructor_arguments(
         self, init: Method, of: Instance, node: ast.ClassDef, frame: Frame
@@ -226,6 +236,21 @@ class Members:
             if bound is not None:
                 return bound
         return opaque_arguments(init, f"{of.label}.{init.name}", frame.owner, this, frame)
+
+
+def _settled(value: Value, state: State, own: str) -> Value:
+    """The value with its tests, and those of what it was made with, as other methods may ask them again."""
+    match value:
+        case Choice(alternatives, name):
+            told = choose(
+                (_settled(option, state, own), frozenset(state.settled(c, own) for c in when))
+                for option, when in alternatives
+            )
+            return replace(told, name=name) if isinstance(told, Choice) else told
+        case Module(positional=items) if any(isinstance(item, Choice | Module) for item in items):
+            return replace(value, positional=tuple(_settled(item, state, own) for item in items))
+        case _:
+            return value
 
 
 def _are_tensors(values: Sequence[Value]) -> bool:
