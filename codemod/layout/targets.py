@@ -218,14 +218,10 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
     match value:
         case Leading(items):
             key = frame.place(node).key
-            front = items[: stars[0] if stars else count]
-            return [
-                *front,
-                *(
-                    forgotten(value, "an element of an unpacked value", node.lineno, f"{key}#{i}")
-                    for i in range(len(front), count)
-                ),
-            ]
+            first = items[: stars[0] if stars else count]
+            why = "an element of an unpacked value"
+            rest = [forgotten(value, why, node.lineno, f"{key}#{i}") for i in range(len(first), count)]
+            return [*first, *rest]
         case Repeated(item) if stars:
             return [value if i in stars else _renamed(item, i) for i in range(count)]
         case Repeated(item, part_of):

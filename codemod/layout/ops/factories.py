@@ -91,7 +91,7 @@ def drawn(input: Layout, *ignored: Value) -> Layout:
     return anonymous()
 
 
-@op("torch.tensor", examples=("torch.tensor([1, 2, 3])", "torch.tensor(2.0)"))
+@op("torch.tensor", examples=("torch.tensor([1, 2, 3])", "torch.tensor([[1, 2], [3, 4]])", "torch.tensor(2.0)"))
 def tensor(data: Value, world: World) -> Layout | None:
     """Of numbers and lists; the order of a tensor's or an array's strides is kept."""
     layout = _of_data(data, world)

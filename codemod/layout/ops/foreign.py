@@ -91,7 +91,15 @@ def arange(*ignored: Value) -> Layout:
     return sized([UNKNOWN])
 
 
-@op("numpy.array", examples=("numpy.array([[1, 2], [3, 4]])", "numpy.array(numpy.transpose(numpy.zeros((3, 4))))"))
+@op(
+    "numpy.array",
+    examples=(
+        "numpy.array([[1, 2], [3, 4]])",
+        "numpy.array([[1, 2], [3, 4]], order='F')",
+        "numpy.array([1, 2], ndmin=2)",
+        "numpy.array(numpy.transpose(numpy.zeros((3, 4))))",
+    ),
+)
 def array(
     object: Value,
     dtype: Value | None = None,
