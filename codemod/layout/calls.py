@@ -403,9 +403,13 @@ def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Argum
 
 def _as_array(value: Value) -> Value:
     """What a numpy function returns: strides are followed, and it is no tensor."""
-    if not isinstance(value, Tensor):
-        return Foreign("a numpy array")
-    return Foreign("a numpy array", value.views, value)
+
+    def told(option: Value) -> Value:
+        return (
+            Foreign("a numpy array", option.views, option) if isinstance(option, Tensor) else Foreign("a numpy array")
+        )
+
+    return each(value, told)
 
 
 def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
@@ -543,6 +547,8 @@ def _bound(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
     if len(known) == len(positional) >= 2 and None not in known:
         numbers = [k for k in known if k is not None]
         return Number(Size.of(max(numbers) if dotted(node.func) == "max" else min(numbers)))
+    if len(known) == len(positional) >= 2:
+        return Number(Size.of(Atom(frame.place(node).key)))
     return frame.unfollowed(node, number=Size.of(Atom(frame.place(node).key)))
 
 

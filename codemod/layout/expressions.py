@@ -168,6 +168,9 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
         )
     if isinstance(left, Several | Leading | Shape | Repeated) and operator in (ast.Add, ast.Mult):
         return _concatenated(left, right, operator, node, frame)
+    scaled = _scaled(left, right, operator, node, frame)
+    if scaled is not None:
+        return scaled
     number = _number(left, right, operator, frame, node)
     if operator is ast.FloorDiv and number is not None:
         return Number(number)  # nobody floors a tensor whose name could as well be a size
@@ -179,6 +182,16 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     if number is None:
         return value
     return each(value, lambda option: replace(option, number=number) if isinstance(option, Tensor) else option)
+
+
+def _scaled(left: Value, right: Value, operator: type[ast.operator], node: ast.expr, frame: Frame) -> Value | None:
+    """A numpy array and a number: numpy keeps the order in memory, as torch does."""
+    array, number = (left, right) if isinstance(left, Foreign) else (right, left)
+    if operator is ast.MatMult or not isinstance(array, Foreign) or array.array is None or not _is_plain(number):
+        return None
+    operands = [side.array if isinstance(side, Foreign) and side.array is not None else side for side in (left, right)]
+    value = lift(rules()[_OPERATORS[operator]], operands, {}, frame.place(node, _SYMBOLS.get(operator, "an operator")))
+    return Foreign(array.kind, array=value) if isinstance(value, Tensor) else None
 
 
 def _are_lists(left: Value, right: Value) -> bool:

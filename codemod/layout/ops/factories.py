@@ -116,7 +116,9 @@ def sizes_of_data(data: Value) -> tuple[Size, ...] | None:
             return ()
         case Sizes(items) if all(isinstance(item, Size) for item in items):
             return (Size.of(len(items)),)
-        case Several(items) if items:
+        case Several(()):
+            return (ZERO,)
+        case Several(items):
             inner = [sizes_of_data(item) for item in items]
             return None if inner[0] is None or inner.count(inner[0]) < len(inner) else (Size.of(len(items)), *inner[0])
         case Repeated(item):
@@ -130,7 +132,7 @@ def _of_data(data: Value, world: World) -> Layout | None:
     if sizes is not None:
         return contiguous(sizes)
     match data:
-        case Several() | Repeated() | Sizes():
+        case Several() | Repeated() | Sizes() | Constant():
             return anonymous()
         case Tensor():
             return data.layout(world)
