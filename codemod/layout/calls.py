@@ -60,13 +60,20 @@ def call(node: ast.Call, frame: Frame) -> Value:
     function = node.func
     callee = _method(function, frame) if isinstance(function, ast.Attribute) else frame.value(function)
     callee = without_none(callee)  # what is called is not None
-    arguments = _arguments(node, frame)
-    out = arguments[1].get("out")
+    cases = _arguments(node, frame)
+    out = cases[0][0][1].get("out")
     if out is not None:
         frame.notebook.write(frozenset(views_of(out)), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
         if not _keeps_sizes(out):
             forget(out, frame, node.lineno)
-    return _of_any(callee, node, arguments, frame)
+    if len(cases) == 1:
+        return _of_any(callee, node, cases[0][0], frame)
+    outer, alternatives = frame.when, []
+    for arguments, when in cases:
+        frame.when = outer | when
+        alternatives.append((_of_any(callee, node, arguments, frame), when))
+    frame.when = outer
+    return choose(alternatives)
 
 
 def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -75,9 +82,14 @@ def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
     outer, alternatives = frame.when, []
     if sum(isinstance(option, Function) and not when for option, when in callee.options) > 1:
         arguments = _told_of_none(arguments, node, frame)
-    for option, frame.when in callee.options:
-        alternatives.append((_of_one(option, node, _left(arguments, frame.when), frame), frame.when))
+    for option, when in callee.options:
+        if any((text, not held) in outer for text, held in when):
+            continue
+        frame.when = outer | when
+        alternatives.append((_of_one(option, node, _left(arguments, frame.when), frame), when))
     frame.when = outer
+    if not alternatives:
+        return _returned(node, frame)
     return choose(alternatives)
 
 
@@ -129,19 +141,22 @@ def _has_methods(value: Value, name: str, frame: Frame) -> bool:
     return isinstance(value, Tensor | Unknown | Number | Foreign)
 
 
-def _arguments(node: ast.Call, frame: Frame) -> Arguments:
+def _arguments(node: ast.Call, frame: Frame) -> list[tuple[Arguments, frozenset[Condition]]]:
+    """What is handed on; several where `f(*shape)` unpacks one of several lists."""
     positional: list[Value] = []
-    is_open = False
+    is_open, apart = False, None
     for argument in node.args:
         value = frame.value(argument)
         if not isinstance(argument, ast.Starred):
             positional.append(value)
             continue
         spread = elements(value)
-        if spread is None:
-            is_open = True
-        else:
+        if spread is not None:
             positional += spread
+        elif apart is None and isinstance(value, Choice) and all(elements(o) is not None for o, _ in value.options):
+            apart = len(positional), value.options
+        else:
+            is_open = True
     keywords = {keyword.arg: frame.value(keyword.value) for keyword in node.keywords if keyword.arg}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -150,7 +165,11 @@ def _arguments(node: ast.Call, frame: Frame) -> Arguments:
                 keywords |= named.items
             else:
                 is_open = True
-    return positional, keywords, is_open
+    if apart is None:
+        return [((positional, keywords, is_open), frozenset())]
+    at, ways = apart
+    spreads = ((elements(option) or [], when) for option, when in ways)
+    return [(([*positional[:at], *spread, *positional[at:]], keywords, is_open), when) for spread, when in spreads]
 
 
 def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:

@@ -130,9 +130,69 @@ def f(x: torch.Tensor, n, rows):
     shifted = x.permute(0, 2, 1).contiguous() + torch.tensor([0.0, 128.0, 128.0])
     return shifted.view(-1)  # safe
 """,
+    "arrays in the order that numpy gives them": """
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        side = np.array([0.7] + [1] * 7)
+        self.scale = nn.Parameter(torch.from_numpy(np.outer(side, side) * 0.25).float())
+        self.turned = nn.Parameter(torch.from_numpy(np.array([[1, 2], [3, 4]]).T))
+        self.by_columns = torch.from_numpy(np.array([[1, 2], [3, 4]], order="F"))
+        self.halves = torch.from_numpy(0.5 * np.transpose(np.zeros((2, 3, 4)), (1, 0, 2)))
+    def forward(self):
+        self.scale.view(-1)  # safe
+        self.turned.view(-1)  # failing
+        self.by_columns.view(-1)  # unknown
+        return self.halves.view(-1)  # failing
+""",
+    "a list that may be empty": """
+def f(numbers):
+    found = []
+    for number in numbers:
+        found.append(int(number))
+    return torch.from_numpy(np.array(found)).view(-1)  # safe
+""",
+    "the larger of two numbers is a number": """
+def f(x: torch.Tensor, n: int, m: int):
+    y = torch.arange(n) * (1.0 / max(n - 1, m))
+    return y.view(1, 1, -1)  # safe
+""",
 }
 
 
 @pytest.mark.parametrize("program", DATA.values(), ids=DATA.keys())
 def test_data_has_the_sizes_of_its_lists(program: str) -> None:
+    check(program)
+
+
+SPREAD = {
+    "a shape that differs by path": """
+class Block(nn.Module):
+    def __init__(self, width, n: int = 1):
+        super().__init__()
+        shape = (width,) if n == 1 else (n, width)
+        self.query = nn.Parameter(torch.zeros(*shape, dtype=torch.float32))
+    def forward(self, x: torch.Tensor, is_flat):
+        b, t, c = x.shape
+        shape = (b, -1) if is_flat else (b, t, 2, -1)
+        x.contiguous().view(*shape)  # safe
+        x.contiguous().transpose(1, 2).view(*shape)  # failing
+        split = (t, b, -1) if is_flat else (t, b, 2, -1)
+        x.contiguous().transpose(0, 1).view(*split)  # safe
+        return self.query.view(-1, self.query.shape[-1])  # safe
+""",
+    "a function that is given one of several lists": """
+def turned(x, y=None):
+    return x.t() if y is None else y
+def f(is_pair):
+    given = (torch.rand(2, 3), torch.rand(2, 3)) if is_pair else (torch.rand(2, 3),)
+    turned(*given).view(-1)  # layout-dependent
+    one = (torch.rand(2, 3),) if is_pair else (torch.rand(4, 3).contiguous(),)
+    return torch.relu(*one).view(-1)  # safe
+""",
+}
+
+
+@pytest.mark.parametrize("program", SPREAD.values(), ids=SPREAD.keys())
+def test_each_of_several_lists_is_unpacked(program: str) -> None:
     check(program)
