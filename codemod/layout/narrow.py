@@ -57,7 +57,7 @@ def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State
                 _show_sizes(state, left, [as_size(frame.value(size)) for size in sizes])
         case ast.Call(func=ast.Name(id="isinstance"), args=[receiver, ast.Name() as kind], keywords=[]) if is_true:
             of = frame.value(kind)
-            if isinstance(of, Class):
+            if isinstance(of, Class) and not any(n.endswith("Tensor") for n in of.program.base_names(of.node)):
                 _change(state, receiver, lambda value: _as_instance(value, of))
         case ast.Name() | ast.Attribute() if is_true:
             _change(state, test, without_none)
