@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import replace
 
 from codemod.layout.frame import Frame
@@ -60,7 +61,7 @@ def attribute_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
 def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:
     match value:
         case Qualified(name):
-            return Qualified(f"{name}.{node.attr}")
+            return _of_qualified(f"{name}.{node.attr}")
         case Tensor():
             return _of_tensor(value, node, frame)
         case Unknown(name=name):
@@ -80,6 +81,12 @@ def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:
             return Foreign("an attribute", views)
         case _:
             return Method(value, node.attr)
+
+
+def _of_qualified(name: str) -> Value:
+    head, _, last = name.partition(".")
+    number = vars(math).get(last) if head in ("math", "numpy", "torch") else None
+    return Constant(number) if type(number) is float else Qualified(name)
 
 
 _ARRAY_METHODS = frozenset({"fill", "sort", "put", "partition", "itemset", "resize"})
@@ -219,9 +226,23 @@ def _of_module(value: Module, node: ast.Attribute, frame: Frame) -> Value:
         i = 0 if node.attr in ("in_features", "in_channels", "num_embeddings") else 1
         given = dict(value.keywords).get(node.attr) or (value.positional[i] if i < len(value.positional) else None)
         return given if given is not None else Unknown(f"what `{label}` is", node.lineno, label)
-    if node.attr in ("weight", "bias"):
-        return parameter(unknown(label, world=World.DEFAULT), label)
+    if node.attr == "bias":
+        is_vector = _is_one_of(value, _VECTOR_BIASES)
+        return parameter(_vector(label) if is_vector else unknown(label, world=World.DEFAULT), label)
     return Method(value, node.attr)
+
+
+_VECTOR_WEIGHTS = ("BatchNorm", "GroupNorm", "InstanceNorm", "PReLU", "SyncBatchNorm")
+_VECTOR_BIASES = ("Bilinear", "Conv", "Linear", *_VECTOR_WEIGHTS)
+"""Modules whose bias has one dim, whatever they are made with; of some there are several kinds, by dims: `Conv2d`."""
+
+
+def _is_one_of(value: Module, kinds: tuple[str, ...]) -> bool:
+    return value.name.rpartition(".")[2].startswith(kinds)
+
+
+def _vector(label: str) -> Layout:
+    return contiguous([Size.of(Atom(f"{label}[0]"))])
 
 
 def _weight(value: Module, label: str) -> Value:
@@ -232,6 +253,8 @@ def _weight(value: Module, label: str) -> Value:
         return parameter(contiguous(given[::-1]), label)
     if kind == "Embedding" and len(given) == 2:
         return parameter(contiguous(given), label)
+    if _is_one_of(value, _VECTOR_WEIGHTS):
+        return parameter(_vector(label), label)
     spatial = {"Conv1d": 1, "Conv2d": 2, "Conv3d": 3}.get(kind)
     if spatial is None or len(value.positional) < 3 or "groups" in dict(value.keywords) or len(value.positional) > 6:
         return parameter(unknown(label, world=World.DEFAULT), label)

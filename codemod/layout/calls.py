@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from codemod.layout import sites
 from codemod.layout.attributes import FLUENT, as_tensor, attribute_of, parameter, rank_of, shape_of
@@ -12,6 +13,7 @@ from codemod.layout.frame import Frame
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Alias, Rule, rules
 from codemod.layout.parameters import left_open
+from codemod.layout.patched import ANY
 from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State, join
@@ -60,13 +62,13 @@ def call(node: ast.Call, frame: Frame) -> Value:
     function = node.func
     callee = _method(function, frame) if isinstance(function, ast.Attribute) else frame.value(function)
     callee = without_none(callee)  # what is called is not None
-    arguments = _arguments(node, frame)
-    out = arguments[1].get("out")
+    cases = _arguments(node, frame)
+    out = cases[0][0][1].get("out")
     if out is not None:
         frame.notebook.write(frozenset(views_of(out)), f"handed to `out=` of `{frame.spell(function)}`", node.lineno)
         if not _keeps_sizes(out):
             forget(out, frame, node.lineno)
-    value = _of_any(callee, node, arguments, frame)
+    value = _of_cases(callee, node, cases, frame)
     if frame.program.patched and _is_patched(callee, function, frame):
         return frame.unfollowed(node, f"what a hook or another `forward` makes of `{frame.spell(function)}`")
     if out is None or not isinstance(callee, Qualified) or not callee.name.startswith("torch."):
@@ -76,7 +78,8 @@ def call(node: ast.Call, frame: Frame) -> Value:
 
 def _is_patched(callee: Value, function: ast.expr, frame: Frame) -> bool:
     name = dotted(function).rpartition(".")[2]
-    return name in frame.program.patched and any(isinstance(v, Module | Instance) for v, _ in options(callee))
+    names = frame.program.patched
+    return (name in names or ANY in names) and any(isinstance(v, Module | Instance) for v, _ in options(callee))
 
 
 def _filled(out: Value, value: Value, node: ast.Call, frame: Frame) -> Value:
@@ -88,26 +91,54 @@ def _filled(out: Value, value: Value, node: ast.Call, frame: Frame) -> Value:
     return replace(frame.unfollowed(node), views=frozenset(views_of(out)))
 
 
+def _of_cases(
+    callee: Value, node: ast.Call, cases: Sequence[tuple[Arguments, frozenset[Condition]]], frame: Frame
+) -> Value:
+    if len(cases) == 1:
+        return _of_any(callee, node, cases[0][0], frame)
+    ways = [(partial(_of_any, callee, node, arguments, frame), when) for arguments, when in cases]
+    return choose(_each_way(ways, _may_change(callee), frame))
+
+
+def _each_way(
+    ways: Iterable[tuple[Callable[[], Value], frozenset[Condition]]], is_changing: bool, frame: Frame
+) -> list[tuple[Value, frozenset[Condition]]]:
+    """The values of a call, one of which comes about: where it changes what is known, no other changes it too."""
+    outer, before, ends, found = frame.when, frame.state, [], []
+    for evaluate, when in ways:
+        if any((text, not held) in outer for text, held in when):
+            continue
+        frame.when = outer | when
+        frame.state = before.fork() if is_changing else before
+        found.append((evaluate(), when))
+        ends.append((frame.state, None))
+    frame.when = outer
+    joined = join(ends) if is_changing else None
+    if joined is not None:
+        frame.state = joined
+    return found
+
+
 def _of_any(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     if not isinstance(callee, Choice):
         return _of_one(callee, node, arguments, frame)
-    outer, alternatives = frame.when, []
+    outer = frame.when
     if sum(isinstance(option, Function) and not when for option, when in callee.options) > 1:
         arguments = _told_of_none(arguments, node, frame)
-    before, ends = frame.state, []
-    is_changing = any(_may_change(option) for option, _ in callee.options)
-    for option, frame.when in callee.options:
-        frame.state = before.fork() if is_changing else before
-        alternatives.append((_of_one(option, node, _left(arguments, frame.when), frame), frame.when))
-        ends.append((frame.state, None))
-    frame.when = outer
-    if is_changing and (joined := join(ends)) is not None:  # the one that is called changes what it does, no other
-        frame.state = joined
+    is_changing = _may_change(callee)
+    ways = (
+        (partial(_of_one, option, node, _left(arguments, outer | when), frame), when) for option, when in callee.options
+    )
+    alternatives = _each_way(ways, is_changing, frame)
+    if not alternatives:
+        return _returned(node, frame)
     return choose(alternatives)
 
 
 def _may_change(callee: Value) -> bool:
     """May a call of it bind names anew: `xs.append`, `x.t_`, a function of the user's?"""
+    if isinstance(callee, Choice):
+        return any(_may_change(option) for option, _ in callee.options)
     if isinstance(callee, Method):
         return callee.name in _CHANGING
     return isinstance(callee, Function | Instance)
@@ -161,19 +192,22 @@ def _has_methods(value: Value, name: str, frame: Frame) -> bool:
     return isinstance(value, Tensor | Unknown | Number | Foreign)
 
 
-def _arguments(node: ast.Call, frame: Frame) -> Arguments:
+def _arguments(node: ast.Call, frame: Frame) -> list[tuple[Arguments, frozenset[Condition]]]:
+    """What is handed on; several where `f(*shape)` unpacks one of several lists."""
     positional: list[Value] = []
-    is_open = False
+    is_open, apart = False, None
     for argument in node.args:
         value = frame.value(argument)
         if not isinstance(argument, ast.Starred):
             positional.append(value)
             continue
         spread = elements(value)
-        if spread is None:
-            is_open = True
-        else:
+        if spread is not None:
             positional += spread
+        elif apart is None and isinstance(value, Choice) and all(elements(o) is not None for o, _ in value.options):
+            apart = len(positional), value.options
+        else:
+            is_open = True
     keywords = {keyword.arg: frame.value(keyword.value) for keyword in node.keywords if keyword.arg}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -182,7 +216,11 @@ def _arguments(node: ast.Call, frame: Frame) -> Arguments:
                 keywords |= named.items
             else:
                 is_open = True
-    return positional, keywords, is_open
+    if apart is None:
+        return [((positional, keywords, is_open), frozenset())]
+    at, ways = apart
+    spreads = ((elements(option) or [], when) for option, when in ways)
+    return [(([*positional[:at], *spread, *positional[at:]], keywords, is_open), when) for spread, when in spreads]
 
 
 def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -451,9 +489,13 @@ def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Argum
 
 def _as_array(value: Value) -> Value:
     """What a numpy function returns: strides are followed, and it is no tensor."""
-    if not isinstance(value, Tensor):
-        return Foreign("a numpy array")
-    return Foreign("a numpy array", value.views, value)
+
+    def told(option: Value) -> Value:
+        return (
+            Foreign("a numpy array", option.views, option) if isinstance(option, Tensor) else Foreign("a numpy array")
+        )
+
+    return each(value, told)
 
 
 def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequence[Value], frame: Frame) -> Value:
@@ -604,6 +646,8 @@ def _bound(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
     if len(known) == len(positional) >= 2 and None not in known:
         numbers = [k for k in known if k is not None]
         return Number(Size.of(max(numbers) if dotted(node.func) == "max" else min(numbers)))
+    if len(known) == len(positional) >= 2:
+        return Number(Size.of(Atom(frame.place(node).key)))
     return frame.unfollowed(node, number=Size.of(Atom(frame.place(node).key)))
 
 
@@ -645,13 +689,17 @@ def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, V
 def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
     data = positional[0] if positional else keywords.get("data")
     missing = _returned(node, frame)
-    return each(data or missing, lambda option: _as_parameter(option, missing, frame.place(node).key))
+    return each(data or missing, lambda option: _as_parameter(option, missing, frame, frame.place(node).key))
 
 
-def _as_parameter(data: Value, missing: Unknown, label: str) -> Value:
+def _as_parameter(data: Value, missing: Unknown, frame: Frame, label: str) -> Value:
     if isinstance(data, Tensor):
-        return parameter(data.default, label)
-    return replace(missing, given=data.given, is_result=data.is_result) if isinstance(data, Unknown) else missing
+        made = parameter(data.default, label)
+        return made if data.any.is_contiguous else replace(made, any=data.any)  # it keeps the strides of its data
+    if not isinstance(data, Unknown):
+        return missing
+    made_of = replace(missing, given=data.given, is_result=data.is_result)
+    return frame.interpreter.returned_by(data, made_of, ())
 
 
 def _nothing(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

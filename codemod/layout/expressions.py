@@ -21,10 +21,12 @@ from codemod.layout.state import join
 from codemod.layout.targets import assign, elements
 from codemod.layout.value import (
     DICT,
+    Choice,
     Class,
     Constant,
     Foreign,
     Function,
+    Leading,
     Mapping,
     Number,
     Qualified,
@@ -36,6 +38,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    forgotten,
     holds_callable,
     options,
 )
@@ -156,8 +159,18 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
         return _numbers(left.size, right.size, operator, node, frame)
     if _is_plain(left) and _is_plain(right):
         return Number(UNKNOWN)
-    if isinstance(left, Several | Shape | Repeated) and operator in (ast.Add, ast.Mult):
+    if operator is ast.Add and isinstance(left, Several | Leading | Choice) and _are_lists(left, right):
+        pairs = [(one, other, a | b) for one, a in options(left) for other, b in options(right)]
+        return choose(
+            (_concatenated(one, other, operator, node, frame), when)
+            for one, other, when in pairs
+            if not any((text, not held) in when for text, held in when)
+        )
+    if isinstance(left, Several | Leading | Shape | Repeated) and operator in (ast.Add, ast.Mult):
         return _concatenated(left, right, operator, node, frame)
+    scaled = _scaled(left, right, operator, node, frame)
+    if scaled is not None:
+        return scaled
     number = _number(left, right, operator, frame, node)
     if operator is ast.FloorDiv and number is not None:
         return Number(number)  # nobody floors a tensor whose name could as well be a size
@@ -169,6 +182,25 @@ def operate(node: ast.expr, operator: type[ast.operator], left: Value, right: Va
     if number is None:
         return value
     return each(value, lambda option: replace(option, number=number) if isinstance(option, Tensor) else option)
+
+
+def _scaled(left: Value, right: Value, operator: type[ast.operator], node: ast.expr, frame: Frame) -> Value | None:
+    """A numpy array and a number: numpy keeps the order in memory, as torch does."""
+    array, number = (left, right) if isinstance(left, Foreign) else (right, left)
+    if operator is ast.MatMult or not isinstance(array, Foreign) or array.array is None or not _is_plain(number):
+        return None
+    operands = [side.array if isinstance(side, Foreign) and side.array is not None else side for side in (left, right)]
+    value = lift(rules()[_OPERATORS[operator]], operands, {}, frame.place(node, _SYMBOLS.get(operator, "an operator")))
+    return Foreign(array.kind, array=value) if isinstance(value, Tensor) else None
+
+
+def _are_lists(left: Value, right: Value) -> bool:
+    """Are they lists, of which one differs by path?"""
+    if not isinstance(left, Choice) and not isinstance(right, Choice):
+        return False
+    return all(isinstance(option, Several | Leading) for option, _ in options(left)) and all(
+        isinstance(option, Several | Leading | Unknown) for option, _ in options(right)
+    )
 
 
 def _computed(result: Unknown, *operands: Value) -> Unknown:
@@ -244,7 +276,20 @@ def _concatenated(left: Value, right: Value, operator: type[ast.operator], node:
         if isinstance(left, Several) and isinstance(right, Several):
             return Several(left.items + right.items)
         return Shape(_items(left) + _items(right))
+    is_tuple = isinstance(node, ast.BinOp) and isinstance(node.left, ast.Tuple)
+    if operator is ast.Add and (isinstance(left, Leading) or (is_tuple and isinstance(left, Several))):
+        return _led(left, right, node, frame)
     return frame.unfollowed(node)
+
+
+def _led(left: Several | Leading, right: Value, node: ast.expr, frame: Frame) -> Value:
+    """`(x, y) + rest`: what is added to a tuple is one."""
+    why = f"what `{frame.spell(node)}` is"
+    if isinstance(left, Leading):
+        return Leading(left.items, forgotten(Several((left.rest, right)), why, node.lineno))
+    if isinstance(right, Leading):
+        return Leading(left.items + right.items, right.rest)
+    return Leading(left.items, forgotten(right, why, node.lineno))
 
 
 def _items(value: Several | Shape) -> tuple[Size | Pack, ...]:
@@ -285,7 +330,7 @@ def _boolean(node: ast.BoolOp, frame: Frame) -> Value:
         return first
     fact = frame.condition(node.values[0], isinstance(node.op, ast.Or), before)
     kept = [] if isinstance(first, Constant) and first.value is None else [(first, frozenset({fact}))]
-    return choose([*kept, *((value, frozenset()) for value in rest)])
+    return choose([*kept, *((value, frozenset({(fact[0], not fact[1])})) for value in rest)])
 
 
 def _one_by_one(node: ast.BoolOp, frame: Frame) -> list[Value]:

@@ -35,6 +35,7 @@ from codemod.layout.value import (
     Foreign,
     Function,
     Instance,
+    Leading,
     Mapping,
     Method,
     Qualified,
@@ -332,7 +333,7 @@ class FileInterpreter:
             self.skipped[value.name] = value
 
     def returned_by(self, callee: Unknown, unknown: Unknown, given: Iterable[Value]) -> Unknown:
-        if callee.name and callee.name in self.skipped:
+        if callee.name and (callee.name in self.skipped or callee.name.rpartition("#")[0] in self.skipped):
             self._skip(unknown, given)
         return unknown
 
@@ -460,8 +461,8 @@ class FileInterpreter:
         is_in_place = not isinstance(node.op, ast.MatMult)  # torch has no `__imatmul__`
         if is_in_place and any(isinstance(option, Tensor) and option.number is None for option, _ in options(left)):
             return
-        if isinstance(left, Several | Repeated | Mapping):
-            forget_holders(left, dotted(node.target), frame, node.lineno)
+        for option, _ in options(left):
+            forget_holders(option, dotted(node.target), frame, node.lineno)
         placed = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
         assign(node.target, operate(placed, type(node.op), left, right, frame), frame)
 
@@ -704,4 +705,4 @@ def _is_strided(value: Value) -> bool:
     return isinstance(value, _CARRIERS) and any(map(_is_strided, parts(value)))
 
 
-_CARRIERS = (Choice, Several, Mapping, Repeated, Method)
+_CARRIERS = (Choice, Several, Leading, Mapping, Repeated, Method)

@@ -24,10 +24,13 @@ from codemod.layout.value import (
     Module,
     Repeated,
     Several,
+    Tensor,
     Unknown,
     Value,
     choose,
+    fewer,
     forgotten,
+    is_alike,
     options,
 )
 
@@ -50,6 +53,9 @@ class Runner(Protocol):
     def body_of(self, node: FunctionNode | ast.Module) -> Body: ...
 
     def defined(self, name: str, importer: Program) -> Value | None: ...
+
+
+Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Members:
@@ -130,27 +136,26 @@ class Members:
         return choose((value or missing, frozenset()) for value in found)
 
     def _of_lineage(self, of: Instance, name: str, frame: Frame) -> Value | None:
-        found: list[Value] = []
+        binding: list[tuple[Class, Method]] = []
+        made = None
         for base in self.lineage(of.of):
             node = base.node
             if name in base.program.stored.get(id(node), ()):
-                bound = self._bound_by_methods(of, base, name, frame)
-                if bound is None:
+                methods = self._binding_methods(base, name, frame)
+                if methods is None:
                     return Unknown(f"what `{of.label}.{name}` is", name=f"{of.label}.{name}")
-                found += bound
+                binding += [(base, method) for method in methods]
             init = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
-            made = None
             if init is not None and id(init) not in frame.active:
                 made = self._initialised(init, of, base, name, frame)
             if made is None:
                 made = self._class_level(base, of.label).get(name)
             if made is not None:
-                found.append(made)
                 break
+        found = self._bound_by(binding, of, name, frame, made)
         if not found:
             return None
-        value = choose((value, frozenset()) for value in found)
-        return self._refilled(value, of, base, name)
+        return self._refilled(choose((value, frozenset()) for value in found), of, base, name)
 
     def _refilled(self, value: Value, of: Instance, base: Class, name: str) -> Value:
         """A list or dict of which more is known than what `base` puts there when it is made: others change it."""
@@ -167,9 +172,9 @@ class Members:
             return True
         return any(_is_made_by_a_call(base.node, name) for base in self.lineage(of))
 
-    def _bound_by_methods(self, of: Instance, base: Class, name: str, frame: Frame) -> list[Value] | None:
-        """As any method other than `__init__` leaves it; None where that is not known of all of them."""
-        program, label = base.program, f"{of.label}.{name}"
+    def _binding_methods(self, base: Class, name: str, frame: Frame) -> Sequence[Method] | None:
+        """Those other than `__init__` that bind it; None where they are not all known."""
+        program = base.program
         binders = program.binders.get(name, ())
         binding = [r.node for r in program.routines if r.owner is base.node and id(r.node) in binders]
         methods = [method for method in program.own_methods(base.node).values() if method in binding]
@@ -177,10 +182,26 @@ class Members:
             return None
         if len(binding) > min(len(methods), BINDERS_AT_MOST) or any(id(method) in frame.active for method in methods):
             return None
-        before = Unknown(f"what `{label}` was before", name=label)
-        values = [self._initialised(method, of, base, name, frame, before) for method in methods]
-        found = [option for value in values if value is not None for option, _ in options(value)]
-        return [value for value in found if value is not before]
+        return methods
+
+    def _bound_by(
+        self, methods: Sequence[tuple[Class, Method]], of: Instance, name: str, frame: Frame, made: Value | None
+    ) -> list[Value]:
+        """As any of the methods leaves it, or `__init__`, after which it is as it was `made`."""
+
+        def left_behind(before: Value) -> list[Value]:
+            values = [self._initialised(method, of, base, name, frame, before) for base, method in methods]
+            found = [option for value in values if value is not None for option, _ in options(value)]
+            return [value for value in found if value is not before]
+
+        label = f"{of.label}.{name}"
+        found = [] if made is None else [made]
+        bound = left_behind(Unknown(f"what `{label}` was before", name=label))
+        if made is not None and _are_tensors([made]) and not _are_tensors(bound):
+            known = _as_one([made, *left_behind(made)])
+            if _are_tensors([known]) and all(is_alike(known, value) for value in left_behind(known)):
+                return [known]
+        return bound + found
 
     def _class_level(self, of: Class, label: str) -> Namespace[str, Value]:
         node = of.node
@@ -198,7 +219,7 @@ class Members:
 
     def _initialised(
         self,
-        init: ast.FunctionDef | ast.AsyncFunctionDef,
+        init: Method,
         of: Instance,
         base: Class,
         name: str,
@@ -228,13 +249,10 @@ class Members:
         self._runner.run(init.body, inner)
         names = inner.state.names
         found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
-        if not isinstance(found, Choice):
-            return found
-        settled = choose((o, frozenset(inner.state.settled(c, own) for c in when)) for o, when in found.options)
-        return replace(settled, name=found.name) if isinstance(settled, Choice) else settled
+        return None if found is None else _settled(found, inner.state, own)
 
     def _constructor_arguments(
-        self, init: ast.FunctionDef | ast.AsyncFunctionDef, of: Instance, node: ast.ClassDef, frame: Frame
+        self, init: Method, of: Instance, node: ast.ClassDef, frame: Frame
     ) -> Namespace[str, Value]:
         this = Instance(of.of, of.label)
         if of.positional is not None and node is of.of.node and init.name == "__init__":
@@ -273,3 +291,27 @@ def _is_made_by_a_call(node: ast.ClassDef, name: str) -> bool:
         and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
         for statement in node.body
     )
+
+
+def _settled(value: Value, state: State, own: str) -> Value:
+    """The value with its tests, and those of what it was made with, as other methods may ask them again."""
+    match value:
+        case Choice(alternatives, name):
+            told = choose(
+                (_settled(option, state, own), frozenset(state.settled(c, own) for c in when))
+                for option, when in alternatives
+            )
+            return replace(told, name=name) if isinstance(told, Choice) else told
+        case Module(positional=items) if any(isinstance(item, Choice | Module) for item in items):
+            return replace(value, positional=tuple(_settled(item, state, own) for item in items))
+        case _:
+            return value
+
+
+def _are_tensors(values: Sequence[Value]) -> bool:
+    return all(isinstance(option, Tensor) for value in values for option, _ in options(value))
+
+
+def _as_one(values: Sequence[Value]) -> Value:
+    """What holds for all of them: sizes in which they differ may be any."""
+    return fewer(choose((value, frozenset()) for value in values), lambda tensor: True)

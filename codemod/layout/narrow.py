@@ -11,7 +11,20 @@ from codemod.layout.ops.lift import as_size
 from codemod.layout.program import dotted
 from codemod.layout.size import Atom, Size
 from codemod.layout.state import State
-from codemod.layout.value import Number, Shape, Tensor, Unknown, Value, choose, each, options, without_none
+from codemod.layout.value import (
+    Class,
+    Instance,
+    Number,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    choose,
+    each,
+    is_given,
+    options,
+    without_none,
+)
 
 
 def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State:
@@ -42,9 +55,22 @@ def narrowed(state: State, test: ast.expr, is_true: bool, frame: Frame) -> State
         ):
             if isinstance(op, ast.Eq) is is_true and not any(isinstance(size, ast.Starred) for size in sizes):
                 _show_sizes(state, left, [as_size(frame.value(size)) for size in sizes])
+        case ast.Call(func=ast.Name(id="isinstance"), args=[receiver, ast.Name() as kind], keywords=[]) if is_true:
+            of = frame.value(kind)
+            if isinstance(of, Class) and not any(n.endswith("Tensor") for n in of.program.base_names(of.node)):
+                _change(state, receiver, lambda value: _as_instance(value, of))
         case ast.Name() | ast.Attribute() if is_true:
             _change(state, test, without_none)
     return state
+
+
+def _as_instance(value: Value, of: Class) -> Value:
+    """An argument as it came, shown to be an object of a class of the user's."""
+    if isinstance(value, Unknown) and value.given and value.name:
+        return Instance(of, value.name)
+    if isinstance(value, Tensor) and value.number is not None and is_given(value):
+        return Instance(of, str(value.number))
+    return value
 
 
 def _change(state: State, node: ast.expr, change: object) -> None:

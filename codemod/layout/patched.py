@@ -11,6 +11,8 @@ HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "regist
 
 Source: torch/nn/modules/module.py, Module._call_impl.
 """
+ANY = "*"
+"""Stands for modules that are not named."""
 _GIVE_NOTHING = frozenset({"add", "append", "clear", "extend", "insert", "remove", "update", "__setitem__"})
 """Methods of lists, dicts and sets that return None."""
 
@@ -41,7 +43,7 @@ def _hooked(scope: ast.AST, routines: Iterable[Scoped]) -> Iterator[str]:
         match node:
             case ast.Call(func=ast.Attribute(value=module, attr=name), args=[hook, *_]) if name in HOOKS:
                 if not _gives_nothing(hook, routines):
-                    yield _last(module)
+                    yield _module(module)
 
 
 def _bound(routines: Iterable[Scoped]) -> Iterator[str]:
@@ -51,7 +53,14 @@ def _bound(routines: Iterable[Scoped]) -> Iterator[str]:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Attribute) and target.attr == "forward":
-                        yield _last(target.value)
+                        yield _module(target.value)
+
+
+def _module(node: ast.expr) -> str:
+    """`c` of `self.c[0]`; of what has a name of its own, such as a loop's `m`, any may be meant."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else ANY if isinstance(node, ast.Name) else ""
 
 
 def _gives_nothing(hook: ast.expr, routines: Iterable[Scoped]) -> bool:

@@ -18,6 +18,7 @@ from codemod.layout.value import (
     Choice,
     Constant,
     Foreign,
+    Leading,
     Mapping,
     Module,
     Number,
@@ -29,6 +30,7 @@ from codemod.layout.value import (
     Value,
     choose,
     each,
+    forgotten,
     holds_callable,
     part_of,
     views_of,
@@ -51,6 +53,8 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
             return _index_shape(value, key, node, frame)
         case Several(items):
             return _index_sequence(value, items, key, node, frame)
+        case Leading():
+            return _index_leading(value, key, node, frame)
         case Repeated(item):
             return value if isinstance(key, Slice) else item
         case Mapping(items) if isinstance(key, Constant):
@@ -198,6 +202,18 @@ def _index_sequence(
     if position is not None and -len(items) <= position < len(items):
         return items[position]
     return choose((item, frozenset()) for item in items) if items else _unknown(value, node, frame)
+
+
+def _index_leading(value: Leading, key: Item | Value | None, node: ast.Subscript, frame: Frame) -> Value:
+    count = len(value.items)
+    if isinstance(key, Slice) and key.stop is None and key.step is None:
+        start = key.start.constant if key.start is not None else 0
+        if start is not None and 0 <= start <= count:
+            return Leading(value.items[start:], value.rest)
+    position = key.size.constant if isinstance(key, Number) else None
+    if position is not None and 0 <= position < count:
+        return value.items[position]
+    return forgotten(value, f"what `{frame.spell(node)}` is", node.lineno, frame.place(node).key)
 
 
 def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:

@@ -18,6 +18,7 @@ from codemod.layout.value import (
     Constant,
     Foreign,
     Instance,
+    Leading,
     Mapping,
     Module,
     Number,
@@ -246,6 +247,12 @@ def _items(value: Value, count: int, stars: list[int], node: ast.expr, frame: Fr
         front, back = stars[0], len(known) - (count - 1 - stars[0])
         return [*known[:front], Several(tuple(known[front:back])), *known[back:]]
     match value:
+        case Leading(items):
+            key = frame.place(node).key
+            first = items[: stars[0] if stars else count]
+            why = "an element of an unpacked value"
+            rest = [forgotten(value, why, node.lineno, f"{key}#{i}") for i in range(len(first), count)]
+            return [*first, *rest]
         case Repeated(item) if stars:
             return [value if i in stars else _renamed(item, i) for i in range(count)]
         case Repeated(item, part_of):

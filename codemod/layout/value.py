@@ -132,6 +132,14 @@ class Several:
 
 
 @record(frozen=True, slots=True)
+class Leading:
+    """A tuple whose first elements are known one by one, and nothing of the rest."""
+
+    items: tuple[Value, ...]
+    rest: Unknown
+
+
+@record(frozen=True, slots=True)
 class Repeated:
     """A list of unknown length with one description for all its elements."""
 
@@ -243,6 +251,7 @@ Value = (
     | Spread
     | Constant
     | Several
+    | Leading
     | Repeated
     | Mapping
     | Qualified
@@ -371,6 +380,8 @@ def parts(value: Value) -> Iterable[Value]:
     match value:
         case Several(items):
             return items
+        case Leading(items, rest):
+            return (*items, rest)
         case Mapping(items):
             return [item for _, item in items]
         case Choice(alternatives):
@@ -457,6 +468,8 @@ def _kind(value: Value) -> object:
             return tuple((x.rank, tuple(s.constant for s in x.sizes), x.boundaries, x.is_contiguous) for x in layouts)
         case Several(items):
             return tuple(map(_kind, items))
+        case Leading(items):
+            return Leading, tuple(map(_kind, items))
         case Repeated(item):
             return Repeated, frozenset(_kind(option) for option, _ in options(item))
         case Choice():

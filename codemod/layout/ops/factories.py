@@ -91,7 +91,7 @@ def drawn(input: Layout, *ignored: Value) -> Layout:
     return anonymous()
 
 
-@op("torch.tensor", examples=("torch.tensor([1, 2, 3])", "torch.tensor(2.0)"))
+@op("torch.tensor", examples=("torch.tensor([1, 2, 3])", "torch.tensor([[1, 2], [3, 4]])", "torch.tensor(2.0)"))
 def tensor(data: Value, world: World) -> Layout | None:
     """Of numbers and lists; the order of a tensor's or an array's strides is kept."""
     layout = _of_data(data, world)
@@ -109,9 +109,30 @@ def as_tensor(data: Value, *ignored: Value, world: World) -> Layout | None:
     return same_or_dense(layout) if layout is not None else None
 
 
-def _of_data(data: Value, world: World) -> Layout | None:
+def sizes_of_data(data: Value) -> tuple[Size, ...] | None:
+    """Of numbers in lists of lists; None where not all of it is known to be that."""
     match data:
-        case Several() | Repeated() | Sizes() | Number() | Constant():
+        case Number() | Constant(int() | float() | complex()):
+            return ()
+        case Sizes(items) if all(isinstance(item, Size) for item in items):
+            return (Size.of(len(items)),)
+        case Several(()):
+            return (ZERO,)
+        case Several(items):
+            inner = [sizes_of_data(item) for item in items]
+            return None if inner[0] is None or inner.count(inner[0]) < len(inner) else (Size.of(len(items)), *inner[0])
+        case Repeated(item):
+            sizes = sizes_of_data(item)
+            return None if sizes is None else (UNKNOWN, *sizes)
+    return None
+
+
+def _of_data(data: Value, world: World) -> Layout | None:
+    sizes = sizes_of_data(data)
+    if sizes is not None:
+        return contiguous(sizes)
+    match data:
+        case Several() | Repeated() | Sizes() | Constant():
             return anonymous()
         case Tensor():
             return data.layout(world)

@@ -5,7 +5,8 @@ Strides are counted in elements, as torch's are.  An array made by any other way
 
 from __future__ import annotations
 
-from codemod.layout.layout import Dim, Layout, World, anonymous
+from codemod.layout.layout import Dim, Layout, World, anonymous, contiguous
+from codemod.layout.ops.factories import sizes_of_data
 from codemod.layout.ops.lift import as_target
 from codemod.layout.ops.pointwise import dense
 from codemod.layout.ops.reductions import positions
@@ -90,12 +91,37 @@ def arange(*ignored: Value) -> Layout:
     return sized([UNKNOWN])
 
 
-@op("numpy.array", examples=("numpy.array([[1, 2], [3, 4]])", "numpy.array(numpy.transpose(numpy.zeros((3, 4))))"))
-def array(object: Value, *ignored: Value, world: World) -> Layout | None:
+@op(
+    "numpy.array",
+    examples=(
+        "numpy.array([[1, 2], [3, 4]])",
+        "numpy.array([[1, 2], [3, 4]], order='F')",
+        "numpy.array([1, 2], ndmin=2)",
+        "numpy.array(numpy.transpose(numpy.zeros((3, 4))))",
+    ),
+)
+def array(
+    object: Value,
+    dtype: Value | None = None,
+    *,
+    order: Text = "K",
+    ndmin: Value | None = None,
+    world: World,
+) -> Layout | None:
     """Of a list it is contiguous; of an array it keeps the order."""
-    if isinstance(object, Several | Repeated | Number):
+    if order not in ("K", "C"):
+        return None
+    sizes = sizes_of_data(object) if ndmin is None else None
+    if sizes is not None:
+        return contiguous(sizes)
+    if isinstance(object, Several | Repeated):
         return anonymous()
     return dense(object.layout(world)) if isinstance(object, Tensor) else None
+
+
+@op("numpy.outer", examples=("numpy.outer(numpy.ones(3), numpy.zeros(4))",))
+def outer(a: Value, b: Value) -> Layout:
+    return contiguous([UNKNOWN, UNKNOWN])
 
 
 @op(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from codemod.layout.layout import Layout, World
-from codemod.layout.ops.foreign import expand_dims, full, reshape, swapaxes, transpose, zeros
+from codemod.layout.ops.foreign import array, expand_dims, full, outer, reshape, swapaxes, transpose, zeros
 from codemod.layout.size import Size
 from codemod.layout.value import Number, Several
 
@@ -50,3 +51,26 @@ def test_a_new_axis_stands_where_numpy_puts_it(axis: int) -> None:
     found = expand_dims(zeros(SHAPE), axis)
     assert isinstance(found, Layout)
     assert [size.constant for size in found.sizes] == list(numpy.expand_dims(numpy.zeros((3, 4, 5)), axis).shape)
+
+
+def test_what_is_made_of_lists_has_the_strides_of_numpy() -> None:
+    one, rows = Number(Size.of(1)), Several((Several((Number(Size.of(1)),) * 3),) * 2)
+    found = array(rows, world=World.ANY)
+    assert strides(found) == of_numpy(numpy.array([[1, 1, 1], [1, 1, 1]]))
+    assert array(rows, order="F", world=World.ANY) is None
+    assert strides(array(Several(()), world=World.ANY)) == [1]
+    narrow = array(Several((one, one)), ndmin=one, world=World.ANY)
+    assert narrow is not None and narrow.rank is None and narrow.is_contiguous
+
+
+def test_outer_is_contiguous_whatever_it_is_of() -> None:
+    found = outer(one := Number(Size.of(1)), one)
+    assert found.rank == 2 and found.is_contiguous
+    for step in (1, 2, -1):
+        assert numpy.outer(numpy.arange(6)[::step], numpy.arange(4)[::step]).flags.c_contiguous
+
+
+def test_an_array_times_a_number_keeps_its_order() -> None:
+    for turned in (numpy.zeros((2, 3, 4)).transpose(1, 0, 2), numpy.zeros((4, 6))[::2, ::3].T, numpy.zeros((2, 3))):
+        real = torch.from_numpy(turned) * 2.0
+        assert of_numpy(turned * 2.0) == of_numpy(2.0 * turned) == list(real.stride())
