@@ -60,7 +60,9 @@ def _module(node: ast.expr) -> str:
     """`c` of `self.c[0]`; of what has a name of its own, such as a loop's `m`, any may be meant."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return node.attr if isinstance(node, ast.Attribute) else ANY if isinstance(node, ast.Name) else ""
+    if isinstance(node, ast.Name):
+        return "" if node.id == "self" else ANY  # what a class binds on itself is seen where it is called
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _gives_nothing(hook: ast.expr, routines: Iterable[Scoped]) -> bool:
