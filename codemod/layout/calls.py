@@ -297,10 +297,12 @@ def _call_module(
     if module.name == "torch.nn.Sequential":
         value = positional[0] if positional else Unknown("the input of a Sequential", node.lineno)
         for i, item in enumerate(module.positional):
-            if isinstance(item, Repeated):
-                value = _may_share(frame.unfollowed(node, "what a part of a Sequential returns"), [value])
-                continue
-            value = _apply(item, value, node, replace(frame, key=f"{frame.key}/{i}"))
+            inner = replace(frame, key=f"{frame.key}/{i}")
+            if isinstance(item, Repeated):  # none of it, or what the last of them makes of whatever it is given
+                given = _may_share(frame.unfollowed(node, "what a part of a Sequential returns"), [value])
+                value = choose(((value, frozenset()), (_apply(item.item, given, node, inner), frozenset())))
+            else:
+                value = _apply(item, value, node, inner)
         return value
     rule = rules().get(module.name)
     if rule is None:
@@ -328,7 +330,7 @@ def _apply(item: Value, value: Value, node: ast.expr, frame: Frame) -> Value:
         case Choice():
             return each(item, lambda option: _apply(option, value, node, frame))
         case _:
-            return frame.unfollowed(node, "what a part of a Sequential returns")
+            return _may_share(frame.unfollowed(node, "what a part of a Sequential returns"), [value])
 
 
 def _constructor(rule: Rule, module: Module) -> dict[str, Value] | None:
@@ -513,7 +515,7 @@ def _call_container(receiver: Value, name: str, node: ast.Call, positional: Sequ
         forget_holders(receiver, text, frame, node.lineno)
         new = [*positional, *(frame.value(k.value) for k in node.keywords if k.arg == "module")][-1:]
         if text and new and name in ("append", "add_module", "register_module"):
-            frame.bind(text, grown_module(receiver, new[0], node, frame))
+            frame.bind(text, grown_module(receiver, new[0], text, node, frame))
         elif text:
             frame.bind(text, changed_module(receiver, new, node, frame) if name == "insert" else _returned(node, frame))
     if name == "numel" and isinstance(receiver, Shape):

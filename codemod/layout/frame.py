@@ -131,6 +131,8 @@ class Frame:
     """Id of the call that the present statement is, where nothing reads its result."""
     loops: int = 0
     """How many loops there are around, of which the rounds are not told apart."""
+    fresh: set[str] = field(default_factory=set)
+    """Names that the present round of the innermost one has bound."""
     round: int = 0
     """Of the innermost loop."""
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)

@@ -500,10 +500,11 @@ class FileInterpreter:
         frame.breaks = []
         ends: list[tuple[State, Condition | None]] = [(frame.state, (f"runs_the_loop_at_line_{node.lineno}", False))]
         changed: list[str] = []
+        outer_fresh = frame.fresh
         frame.loops += 1
         carries = frame.slice is None or frame.slice.carries(node, frame.state.names)
         for i in range(ROUNDS_AT_MOST if carries or is_live else 1):
-            frame.round, frame.continues = outer_round * UNROLLED_AT_MOST + i, []
+            frame.round, frame.continues, frame.fresh = outer_round * UNROLLED_AT_MOST + i, [], set()
             before = frame.state.names
             frame.state = frame.state.fork()
             if i == ROUNDS_AT_MOST - 1:
@@ -524,6 +525,7 @@ class FileInterpreter:
             if i >= ROUNDS - 1 and not changed:
                 break
         frame.loops -= 1
+        frame.fresh = outer_fresh
         broken = frame.breaks
         frame.breaks, frame.continues, frame.round = outer
         return self._leave(node, True, broken, frame)

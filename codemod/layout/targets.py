@@ -44,6 +44,7 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
     """Bind a target of an assignment, a loop or a `with`."""
     match target:
         case ast.Name(id=name):
+            frame.fresh.add(name)
             frame.bind(name, bound(value, frame.place(target).key) if isinstance(value, Choice) else value)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(targets, value, target, frame)
@@ -140,16 +141,26 @@ def changed_module(module: Module, new: Sequence[Value], node: ast.expr, frame: 
     return frame.unfollowed(node)
 
 
-def grown_module(module: Module, new: Value, node: ast.expr, frame: Frame) -> Value:
-    """With one more at its end; a chain that a loop makes, with any number of parts that are not followed."""
+def grown_module(module: Module, new: Value, name: str, node: ast.expr, frame: Frame) -> Value:
+    """With one more at its end; a chain that a loop makes, with any number of parts, the user's own not followed."""
     if module.name.endswith("ModuleList"):
         return Repeated(choose((item, frozenset()) for item in (*module.positional, new)))
-    if not frame.loops:
+    if not frame.loops or name in frame.fresh:
         return replace(module, positional=(*module.positional, new))
-    if module.positional and isinstance(module.positional[-1], Repeated):
-        return module
-    part = Repeated(Unknown("a part of a Sequential that a loop makes", node.lineno))
-    return replace(module, positional=(*module.positional, part))
+    part = new if _is_of_torch(new) else Unknown("a part of a Sequential that a loop makes", node.lineno)
+    before = module.positional
+    if before and isinstance(before[-1], Repeated):
+        part = choose((item, frozenset()) for item in (before[-1].item, part))
+        before = before[:-1]
+    return replace(module, positional=(*before, Repeated(part)))
+
+
+def _is_of_torch(value: Value) -> bool:
+    """A module of torch.nn, or a chain of such: the same in each round."""
+    if isinstance(value, Choice | Module):
+        items = value.positional if isinstance(value, Module) and value.name.endswith("Sequential") else parts(value)
+        return all(map(_is_of_torch, items))
+    return isinstance(value, Repeated)
 
 
 def _is_array(value: Value) -> bool:

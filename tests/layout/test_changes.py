@@ -457,6 +457,13 @@ class Net(nn.Module):
         for i in range(3):
             self.g.add_module(f"{i}", Turn())
         self.g.add_module("last", nn.AvgPool2d(2))
+        self.h = nn.Sequential()
+        for i in range(3):
+            stage = nn.Sequential()
+            for j in range(i):
+                stage.add_module(f"{j}", Turn())
+            stage.add_module("last", nn.MaxPool2d(2))
+            self.h.add_module(f"{i}", stage)
     def edit(self):
         self.d[0] = Turn()
     def forward(self, x):
@@ -470,6 +477,7 @@ class Net(nn.Module):
         self.f(x).view(-1)  # safe
         self.g[1](x).view(-1)  # unknown
         self.g(x).view(-1)  # layout-dependent
+        self.h(x).view(-1)  # layout-dependent
 """,
     "what is one of several": """
 def f(a):
