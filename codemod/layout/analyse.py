@@ -34,7 +34,7 @@ def analyse(syntax: Syntax, project: Project, seen: Mapping[ast.Call, Seen] = NO
         if (found := _op_call(call, routine, program, interpreter, syntax, seen.get(call, UNSEEN))) is not None
     ]
     told = tell(calls, program, syntax)
-    program.dissolve()
+    interpreter.dissolve()
     return tuple(
         sorted(
             (

@@ -174,6 +174,7 @@ def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
         return _bound_from_outside(label, node, value.of.program, frame)
     found = frame.interpreter.attribute(value, node.attr, frame)
     if found is not None:
+        found = each(found, lambda option: _kept(option, value, frame)) if value.views else found
         if node.attr in value.of.program.emptied or node.attr in frame.program.emptied:
             found = choose(((found, frozenset()), (Constant(None), frozenset())))
         return frame.state.possible(found)
@@ -187,7 +188,16 @@ def _of_instance(value: Instance, node: ast.Attribute, frame: Frame) -> Value:
         return Method(value, node.attr)
     missing = Unknown(f"what `{label}` is", node.lineno, label)
     frame.interpreter.see_missing(value.of, missing)
-    return missing
+    return _kept(missing, value, frame)
+
+
+def _kept(value: Value, of: Instance, frame: Frame) -> Value:
+    """What is not followed of an object may be what it was made with, or hold it."""
+    if not isinstance(value, Unknown) or not of.views:
+        return value
+    if frame.notebook.is_closed:
+        return replace(value, views=value.views | of.views)
+    return replace(value, holds=value.holds | of.views)
 
 
 def _bound_from_outside(label: str, node: ast.Attribute, program: Program, frame: Frame) -> Unknown:

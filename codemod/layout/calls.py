@@ -12,13 +12,21 @@ from codemod.layout.attributes import FLUENT, as_tensor, attribute_of, parameter
 from codemod.layout.frame import Frame
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Alias, Rule, rules
-from codemod.layout.parameters import left_open
+from codemod.layout.parameters import left_open, taken
 from codemod.layout.patched import ANY
 from codemod.layout.program import REGISTERS, RESHAPERS, dotted
 from codemod.layout.size import Atom, Size, product
 from codemod.layout.state import State, join
 from codemod.layout.subscripts import element, of_dict
-from codemod.layout.targets import changed_module, elements, forget, forget_holders, grown_module, replace_tensor
+from codemod.layout.targets import (
+    assign,
+    changed_module,
+    elements,
+    forget,
+    forget_holders,
+    grown_module,
+    replace_tensor,
+)
 from codemod.layout.value import (
     DICT,
     Choice,
@@ -31,6 +39,7 @@ from codemod.layout.value import (
     Method,
     Module,
     Number,
+    Partial,
     Qualified,
     Repeated,
     Several,
@@ -69,11 +78,24 @@ def call(node: ast.Call, frame: Frame) -> Value:
         if not _keeps_sizes(out):
             forget(out, frame, node.lineno)
     value = _of_cases(callee, node, cases, frame)
+    if isinstance(value, Unknown) and not isinstance(callee, Function):
+        _see_handed_on(cases[0][0], node, frame)
     if frame.program.patched and _is_patched(callee, function, frame):
         return frame.unfollowed(node, f"what a hook or another `forward` makes of `{frame.spell(function)}`")
     if out is None or not isinstance(callee, Qualified) or not callee.name.startswith("torch."):
         return value
     return each(out, lambda option: _filled(option, value, node, frame))
+
+
+def _see_handed_on(arguments: Arguments, node: ast.Call, frame: Frame) -> None:
+    """`pool.submit(fill, x.view(-1))`: what is not followed may call any function that it is given with the rest."""
+    given = [*arguments[0], *arguments[1].values()]
+    functions = [value for value in given if isinstance(value, Function | Method | Partial | Qualified)]
+    views = frozenset(view for value in given for view in views_of(value)) if functions else frozenset()
+    held = Unknown(f"what `{frame.spell(node.func)}` hands on", node.lineno, views=views)
+    for function in functions if views else ():
+        count = taken(function) if isinstance(function, Function) else 1
+        _of_any(function, node, ([held] * count, {}, False), frame)
 
 
 def _is_patched(callee: Value, function: ast.expr, frame: Frame) -> bool:
@@ -141,6 +163,8 @@ def _may_change(callee: Value) -> bool:
         return any(_may_change(option) for option, _ in callee.options)
     if isinstance(callee, Method):
         return callee.name in _CHANGING
+    if isinstance(callee, Partial):
+        return _may_change(callee.function)
     return isinstance(callee, Function | Instance)
 
 
@@ -181,7 +205,8 @@ def _method(node: ast.Attribute, frame: Frame) -> Value:
 
 def _method_of(value: Value, node: ast.Attribute, frame: Frame) -> Value:
     if isinstance(value, Method):
-        value = frame.unfollowed(node.value)  # no method has methods: `posterior.mean` was a field
+        held = frozenset(views_of(value))
+        value = replace(frame.unfollowed(node.value), views=held)  # no method has methods: `posterior.mean` was a field
     return Method(value, node.attr) if _has_methods(value, node.attr, frame) else attribute_of(value, node, frame)
 
 
@@ -240,13 +265,16 @@ def _of_one(callee: Value, node: ast.Call, arguments: Arguments, frame: Frame) -
             return _construct(callee, node, arguments, frame)
         case Instance():
             return _call_instance(callee, node, arguments, frame)
+        case Partial(function, first, named):
+            return _of_any(function, node, ([*first, *positional], {**dict(named), **keywords}, is_open), frame)
         case Module():
             return _call_module(callee, positional, keywords, node, frame)
         case Unknown():
             returned = replace(_returned(node, frame, callee), views=callee.held())
             return frame.interpreter.returned_by(callee, returned, (*positional, *keywords.values()))
         case _:
-            return _returned(node, frame, callee)
+            given = (*positional, *keywords.values())
+            return frame.interpreter.returned_by(Unknown(""), _returned(node, frame, callee), given)
 
 
 def _returned(node: ast.Call, frame: Frame, callee: Value | None = None) -> Unknown:
@@ -270,7 +298,13 @@ def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame
 
 def _construct(callee: Class, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
     positional, keywords, is_open = arguments
-    return Instance(callee, frame.place(node).key, None if is_open else tuple(positional), tuple(keywords.items()))
+    views = frozenset(view for value in (*positional, *keywords.values()) for view in views_of(value))
+    known = None if is_open else tuple(positional)
+    made = Instance(callee, frame.place(node).key, known, tuple(keywords.items()), views)
+    init = frame.interpreter.method(callee, "__init__") if views else None
+    if init is not None:
+        frame.interpreter.call_function(replace(init, bound=made), positional, keywords, node, frame)
+    return made
 
 
 def _register(
@@ -585,8 +619,11 @@ def _call_qualified(name: str, node: ast.Call, arguments: Arguments, frame: Fram
     returned = _returned(node, frame)
     if name.startswith("torch."):
         return _may_share(returned, (*positional, *keywords.values()))
-    found = frame.interpreter.imported(name, returned, (*positional, *keywords.values()), frame)
-    return _of_one(found, node, arguments, frame) if found is not None else returned
+    given = (*positional, *keywords.values())
+    found = frame.interpreter.imported(name, returned, given, frame)
+    if found is None:
+        return frame.interpreter.returned_by(Unknown(""), returned, given)
+    return _of_one(found, node, arguments, frame)
 
 
 def _is_told(item: Value) -> bool:
@@ -678,10 +715,34 @@ def _enumerate(node: ast.Call, positional: Sequence[Value], keywords: Mapping[st
 
 
 def _map(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
-    if len(positional) != 2 or not isinstance(positional[0], Function):
+    if len(positional) < 2 or len(positional) != len(node.args):
         return _returned(node, frame)
-    item = element(positional[1], node.args[1], frame)
-    return Repeated(frame.interpreter.call_function(positional[0], [item], {}, node, frame))
+    items = [element(value, arg, frame) for value, arg in zip(positional[1:], node.args[1:], strict=True)]
+    return Repeated(_of_any(positional[0], node, (items, {}, False), frame))
+
+
+def _partial(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    if not positional or len(positional) != len(node.args) or len(keywords) != len(node.keywords):
+        return _returned(node, frame)
+    return Partial(positional[0], tuple(positional[1:]), tuple(keywords.items()))
+
+
+def _getattr(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    """`getattr(x, "name")`, which is `x.name`, or what stands behind it."""
+    match node.args:
+        case [of, ast.Constant(value=str() as name), *rest] if len(positional) == 1 + 1 + len(rest):
+            found = attribute_of(positional[0], ast.copy_location(ast.Attribute(of, name), node), frame)
+            return choose([(found, frozenset()), *((value, frozenset()) for value in positional[2:])])
+        case _:
+            return _returned(node, frame)
+
+
+def _setattr(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
+    """`setattr(x, "name", y)`, which is `x.name = y`."""
+    match node.args:
+        case [of, ast.Constant(value=str() as name), _]:
+            assign(ast.copy_location(ast.Attribute(of, name), node), positional[2], frame)
+    return Foreign("None")
 
 
 def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
@@ -724,6 +785,9 @@ _FUNCTIONS: dict[str, Callable[[ast.Call, Sequence[Value], Mapping[str, Value], 
     "zip": _zip,
     "enumerate": _enumerate,
     "map": _map,
+    "functools.partial": _partial,
+    "getattr": _getattr,
+    "setattr": _setattr,
     "dict": _dict,
     "list": _same,
     "tuple": _same,

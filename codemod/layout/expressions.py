@@ -40,7 +40,9 @@ from codemod.layout.value import (
     each,
     forgotten,
     holds_callable,
+    may_be,
     options,
+    views_of,
 )
 
 UNROLLED_AT_MOST = 8
@@ -348,7 +350,7 @@ def _one_by_one(node: ast.BoolOp, frame: Frame) -> list[Value]:
 
 
 def _conditional(node: ast.IfExp, frame: Frame) -> Value:
-    evaluate(node.test, frame)
+    test = evaluate(node.test, frame)
     before = frame.state
     alternatives, ends = [], []
     for is_true, branch in ((True, node.body), (False, node.orelse)):
@@ -356,7 +358,9 @@ def _conditional(node: ast.IfExp, frame: Frame) -> Value:
         if (fact[0], not fact[1]) in before.facts:
             continue
         frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
+        frame.notebook.unreached += not may_be(test, is_true)
         alternatives.append((evaluate(branch, frame), frozenset({fact})))
+        frame.notebook.unreached -= not may_be(test, is_true)
         ends.append((frame.state, fact))
     joined = join(ends)
     frame.state = joined if joined is not None else before
@@ -365,7 +369,22 @@ def _conditional(node: ast.IfExp, frame: Frame) -> Value:
 
 
 def _lambda(node: ast.Lambda, frame: Frame) -> Value:
-    return Function(node, f"{frame.name}.<lambda>".lstrip("."), frame.program, closure=frame.closure(node))
+    name = f"{frame.name}.<lambda>".lstrip(".")
+    function = Function(node, name, frame.program, closure=frame.closure(node), home=frame.key)
+    names = frame.state.names
+    if any(isinstance(n, ast.Name) and n.id in names and any(views_of(names[n.id])) for n in ast.walk(node.body)):
+        frame.interpreter.look_into(function, frame)
+    return function
+
+
+def _await(node: ast.Await, frame: Frame) -> Value:
+    return evaluate(node.value, frame)
+
+
+def _yield(node: ast.Yield | ast.YieldFrom, frame: Frame) -> Value:
+    if node.value is not None:
+        frame.yielded.update(views_of(evaluate(node.value, frame)))
+    return frame.unfollowed(node, "what a generator is sent")
 
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value:
@@ -507,4 +526,7 @@ _EVALUATORS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.NamedExpr: _named,
     ast.JoinedStr: _text,
     ast.Starred: _starred,
+    ast.Await: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield,
 }

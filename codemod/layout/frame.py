@@ -81,19 +81,23 @@ class Notebook:
     writes: dict[int, dict[Reason, None]] = field(default_factory=dict)
     keeps: dict[int, dict[Reason, None]] = field(default_factory=dict)
     temporary: set[int] = field(default_factory=set)
+    is_closed: bool = False
+    """Only what writes or keeps is still wanted."""
+    unreached: int = 0
+    """How many branches that the program does not take are being run."""
     read: set[int] = field(default_factory=set)
     """Calls whose result was read through a name or handed on, so that a write to it is not lost."""
 
     def observe(self, call: ast.Call, observation: Observation) -> None:
-        if id(call) in self.asked and bool(observation.callers) is self.with_callers:
+        if id(call) in self.asked and not self.is_closed and bool(observation.callers) is self.with_callers:
             self.observations.setdefault(id(call), {})[observation] = None
 
     def write(self, views: frozenset[int], text: str, line: int) -> None:
-        for view in views:
+        for view in views if not self.unreached else ():
             self.writes.setdefault(view, {})[Reason(text, line=line)] = None
 
     def keep(self, views: frozenset[int], text: str, line: int) -> None:
-        for view in views:
+        for view in views if not self.unreached else ():
             self.keeps.setdefault(view, {})[Reason(text, line=line)] = None
 
 
@@ -136,14 +140,16 @@ class Frame:
     round: int = 0
     """Of the innermost loop."""
     returned: list[tuple[Value, frozenset[tuple[str, bool]]]] = field(default_factory=list)
+    yielded: set[int] = field(default_factory=set)
+    """Sites with whose results what it yields shares storage."""
     summaries: dict[tuple[object, ...], Value] = field(default_factory=dict)
     """Results of calls made before, by function and arguments; shared by all frames of the file."""
-    texts: dict[int, str] = field(default_factory=dict)
-    """Source of nodes, by id; shared by all frames of the file."""
-    op_texts: dict[int, str] = field(default_factory=dict)
-    """Ops as a reason spells them, by id of the node; shared by all frames of the file."""
+    texts: dict[ast.AST, str] = field(default_factory=dict)
+    """Source of nodes; shared by all frames of the file."""
+    op_texts: dict[ast.AST, str] = field(default_factory=dict)
+    """Ops as a reason spells them, by the node; shared by all frames of the file."""
     tests: Tests = field(default_factory=dict)
-    """Source of tests and the names in them, by id; shared by all frames of the file."""
+    """Source of tests and the names in them; shared by all frames of the file."""
 
     def bind(self, name: str, value: Value) -> None:
         if name in self.shared:
@@ -180,9 +186,9 @@ class Frame:
 
     def spell(self, node: ast.expr) -> str:
         """The node's source on one line, cut to a length that reads in a message."""
-        text = self.texts.get(id(node))
+        text = self.texts.get(node)
         if text is None:
-            text = self.texts[id(node)] = dotted(node) or ast.unparse(node)
+            text = self.texts[node] = dotted(node) or ast.unparse(node)
         return text if len(text) <= 60 else f"{text[:30]}...{text[-25:]}"
 
     def unfollowed(self, node: ast.expr, why: str = "", number: Size | None = None) -> Unknown:

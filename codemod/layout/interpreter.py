@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Mapping as Namespace
 from dataclasses import replace
 
@@ -38,6 +38,7 @@ from codemod.layout.value import (
     Leading,
     Mapping,
     Method,
+    Partial,
     Qualified,
     Repeated,
     Several,
@@ -47,6 +48,7 @@ from codemod.layout.value import (
     choose,
     forgotten,
     is_alike,
+    may_be,
     options,
     parts,
     views_of,
@@ -57,6 +59,8 @@ DEPTH = 1
 """Calls inside calls are followed this far."""
 STEPS = 60_000
 """Statements run for one file before calls are no longer followed."""
+WRITERS_STEPS = 5_000
+"""Statements run for what may write to the results of views that are refused: at least so many."""
 CALLERS_STEPS = 200
 """Statements run for what callers pass: at least so many, and half as many as the functions themselves took."""
 ROUNDS = 2
@@ -68,6 +72,8 @@ SHORT = 5
 """Statements of a function that is followed one call deeper."""
 ACTIVE_AT_MOST = 6
 """Functions that are run one inside the other, constructors included."""
+WRITERS_DEPTH = 12
+"""Calls inside calls are followed this far for what they write to."""
 _PASSED_OVER = Unknown("a statement that bears on no site")
 
 
@@ -80,6 +86,8 @@ class FileInterpreter:
         self.notebook = Notebook(program.sites)
         self.steps = 0
         self._relevant: frozenset[str] = frozenset()
+        self._refused: frozenset[int] = frozenset()
+        """The sites of which it is asked whether anything writes to their results."""
         self._for_sizes: frozenset[int] = frozenset()
         self.is_deep = False
         self._limit = STEPS
@@ -94,10 +102,15 @@ class FileInterpreter:
         self._summaries: dict[tuple[object, ...], Value] = {}
         self._bodies: dict[int, Body] = {}
         self._slices: dict[tuple[int, bool, bool, frozenset[str]], Slice] = {}
-        self._texts: dict[int, str] = {}
-        self._op_texts: dict[int, str] = {}
+        self._texts: dict[ast.AST, str] = {}
+        self._op_texts: dict[ast.AST, str] = {}
         self._tests: Tests = {}
         self._plain: dict[int, bool] = {}
+
+    def dissolve(self) -> None:
+        """Part what holds each other, so that all goes with its last reference and not when the collector comes by."""
+        del self._members
+        self.program.dissolve()
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         return evaluate(node, frame)
@@ -120,6 +133,14 @@ class FileInterpreter:
         self._depth = depth
         self._limit = min(STEPS, self.steps + max(self.steps // 2, CALLERS_STEPS))
         self.notebook.with_callers = True
+
+    def find_writers(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
+        """From now on look into all that is handed the results of these sites, however deep, for what it writes to."""
+        self._ask(sites, relevant)
+        self._refused = sites
+        self._limit = self.steps + max(self.steps, WRITERS_STEPS)
+        self.notebook.with_callers = False
+        self.notebook.is_closed = True
 
     def _ask(self, sites: frozenset[int], relevant: frozenset[str]) -> None:
         self.notebook.asked, self._relevant = sites, relevant
@@ -164,8 +185,9 @@ class FileInterpreter:
             frame.bind(parameter, value)
         frame.arguments = frozenset(frame.state.names) - frozenset(dict(function.closure))
         self._run_body(node, frame)
+        returned = self.returned.setdefault(id(node), frame.yielded)
         for value, _ in frame.returned:
-            self.returned.setdefault(id(node), set()).update(views_of(value))
+            returned.update(views_of(value))
 
     def new_frame(
         self, state: State, key: str, name: str, active: tuple[int, ...], program: Program | None = None
@@ -198,28 +220,40 @@ class FileInterpreter:
         node: ast.expr,
         frame: Frame,
     ) -> Value:
+        given = (*positional, *keywords.values(), *([] if function.bound is None else [function.bound]))
+        self._see_changed(function, given, node, frame)
+        is_handed = bool(self._refused) and any(not self._refused.isdisjoint(views_of(value)) for value in given)
         unknown = frame.unfollowed(node, f"what `{function.qualified_name}` returns")
-        self._see_changed(function, (*positional, *keywords.values()), node, frame)
-        if id(function.node) in frame.active or self._is_deeper(function, frame) or self.is_spent:
+        unknown = self._maybe_sharing(unknown, given, self.returned.get(id(function.node), ()))
+        is_deeper = len(frame.active) > WRITERS_DEPTH if is_handed else self._is_deeper(function, frame)
+        if id(function.node) in frame.active or is_deeper or self.is_spent:
             return unknown
         if not self._is_plain(function):
             return unknown
-        given = (*positional, *keywords.values())
         if not (self.is_deep or any(map(_shares, given))):
             self.skipped[unknown.name] = unknown
             return unknown
         is_unread = id(node) == frame.unread and not self._hands_on(function)
-        if is_unread and not (id(function.node) in self._for_sizes or any(map(_is_strided, given))):
+        if is_unread and not (is_handed or id(function.node) in self._for_sizes or any(map(_is_strided, given))):
             return unknown
         own = [function.bound] if function.bound is not None else []
         bound = bind_arguments(function.node, [*own, *positional], keywords, frame)
         if bound is None:
             return unknown
-        key = (id(function.node), is_unread, tuple(bound.items()))
+        function = self._closed(function, frame)
+        key = (id(function.node), is_unread, tuple(bound.items()), function.closure)
         if key not in self._summaries:
             self._summaries[key] = unknown
             self._summaries[key] = self._call(function, bound, node, frame, is_unread)
         return self._summaries[key]
+
+    def _closed(self, function: Function, frame: Frame) -> Function:
+        """Called where it was defined, it sees the names around it as they are now."""
+        if function.home != frame.key or not function.closure:
+            return function
+        names = frame.state.names
+        free = self.body_of(function.node).whole.mentioned
+        return replace(function, closure=tuple((name, names[name]) for name in sorted(free & names.keys())))
 
     def _is_deeper(self, function: Function, frame: Frame) -> bool:
         """Would a call of the function lead deeper than calls are followed?  A short one costs little."""
@@ -283,7 +317,8 @@ class FileInterpreter:
         inner.slice = self._slice(function.node, returns=not is_unread, is_called=True, given=given)
         self._run_body(function.node, inner)
         if id(function.node) in function.program.generators:
-            return frame.unfollowed(node, f"what `{function.qualified_name}` yields")
+            yielded = frame.unfollowed(node, f"what `{function.qualified_name}` yields")
+            return replace(yielded, holds=frozenset(inner.yielded))
         return choose((value, frozenset()) for value, _ in inner.returned) if inner.returned else Constant(None)
 
     def _is_relevant(self, value: Value) -> bool:
@@ -335,7 +370,13 @@ class FileInterpreter:
     def returned_by(self, callee: Unknown, unknown: Unknown, given: Iterable[Value]) -> Unknown:
         if callee.name and (callee.name in self.skipped or callee.name.rpartition("#")[0] in self.skipped):
             self._skip(unknown, given)
-        return unknown
+        return self._maybe_sharing(unknown, given)
+
+    def _maybe_sharing(self, unknown: Unknown, given: Iterable[Value], returned: Collection[int] = ()) -> Unknown:
+        """What a call that is not followed returns: where writers are sought, it may be what the call was given."""
+        if not self._refused:
+            return unknown
+        return replace(unknown, views=unknown.views.union(returned, *map(views_of, given)))
 
     def run(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Run a block; False where control does not come out at its end."""
@@ -343,7 +384,7 @@ class FileInterpreter:
             if frame.slice is not None:
                 for name in frame.slice.touched(statement):
                     frame.state.versions[name] = frame.state.versions.get(name, 0) + 1  # tests of it may differ now
-                if frame.slice.is_idle(statement) and self._passes_over(statement, frame):
+                if not self._refused and frame.slice.is_idle(statement) and self._passes_over(statement, frame):
                     continue
             self.steps += 1
             frame.unread = frame.slice.unread(statement) if frame.slice is not None and self._relevant else 0
@@ -360,8 +401,18 @@ class FileInterpreter:
         for name in frame.slice.mentioned(node):
             if name in names and names[name] is not _PASSED_OVER and _shares(names[name]):
                 return False
-        for name in sorted(frame.slice.bound(node)):
-            frame.state.bind(name, _PASSED_OVER)
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if frame.name:
+                self._bind_function(node, frame)
+            case ast.ClassDef() if frame.name:
+                self._bind_class(node, frame)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                pass  # the module's own are found in its tree
+            case ast.Import() | ast.ImportFrom():
+                self._import(node, frame)
+            case _:
+                for name in sorted(frame.slice.bound(node)):
+                    frame.state.bind(name, _PASSED_OVER)
         return True
 
     def _slice(
@@ -467,7 +518,7 @@ class FileInterpreter:
         assign(node.target, operate(placed, type(node.op), left, right, frame), frame)
 
     def _if(self, node: ast.If, frame: Frame) -> bool:
-        evaluate(node.test, frame)
+        test = evaluate(node.test, frame)
         before = frame.state
         ends: list[tuple[State, Condition | None]] = []
         for is_true, body in ((True, node.body), (False, node.orelse)):
@@ -475,8 +526,10 @@ class FileInterpreter:
             if (fact[0], not fact[1]) in before.facts:
                 continue
             frame.state = narrowed(before.fork(fact), node.test, is_true, frame)
+            self.notebook.unreached += not may_be(test, is_true)
             if self.run(body, frame):
                 ends.append((frame.state, fact))
+            self.notebook.unreached -= not may_be(test, is_true)
         return self._come_together(ends, frame)
 
     def _come_together(self, ends: Sequence[tuple[State, Condition | None]], frame: Frame) -> bool:
@@ -561,14 +614,22 @@ class FileInterpreter:
         for item in node.items:
             value = evaluate(item.context_expr, frame)
             if item.optional_vars is not None:
-                bound = frame.unfollowed(item.context_expr, "a context manager's value")
-                assign(item.optional_vars, value if isinstance(value, Instance) else bound, frame)
+                assign(item.optional_vars, self._entered(value, item.context_expr, frame), frame)
             swallows = swallows or self._swallows(item.context_expr, value)
         if not swallows:
             return self.run(node.body, frame)
         falls, raised = self._run_watched(node.body, frame)
         ends = [raised, frame.state] if falls else [raised]
         return self._come_together([(state, None) for state in ends], frame)
+
+    def _entered(self, value: Value, node: ast.expr, frame: Frame) -> Value:
+        """What `with value as name` binds."""
+        method = self.method(value.of, "__enter__") if isinstance(value, Instance) else None
+        if method is not None:
+            return self.call_function(replace(method, bound=value), [], {}, node, frame)
+        if isinstance(value, Instance):
+            return value
+        return replace(frame.unfollowed(node, "a context manager's value"), views=frozenset(views_of(value)))
 
     def _swallows(self, node: ast.expr, value: Value) -> bool:
         """Does the block behind this context manager leave an exception behind?"""
@@ -643,11 +704,8 @@ class FileInterpreter:
         for default in (*node.args.defaults, *node.args.kw_defaults):
             if default is not None:
                 evaluate(default, frame)
-        if not frame.name:
-            return
-        function = Function(node, f"{frame.name}.{node.name}", frame.program, closure=frame.closure(node))
-        frame.state.bind(node.name, function)
-        self.look_into(function, frame)
+        if frame.name:
+            self.look_into(self._bind_function(node, frame), frame)
 
     def _define_class(self, node: ast.ClassDef, frame: Frame) -> None:
         if not frame.name:
@@ -656,12 +714,22 @@ class FileInterpreter:
                 replace(frame, state=frame.state.fork()),
             )
             return
-        of = Class(node, f"{frame.name}.{node.name}", frame.program)
-        frame.state.bind(node.name, of)
+        of = self._bind_class(node, frame)
         for method in node.body:
             if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
                 name, this = f"{of.qualified_name}.{method.name}", Instance(of, "self")
                 self.look_into(Function(method, name, frame.program, this, frame.closure(node)), frame)
+
+    def _bind_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> Function:
+        name = f"{frame.name}.{node.name}"
+        function = Function(node, name, frame.program, closure=frame.closure(node), home=frame.key)
+        frame.state.bind(node.name, function)
+        return function
+
+    def _bind_class(self, node: ast.ClassDef, frame: Frame) -> Class:
+        of = Class(node, f"{frame.name}.{node.name}", frame.program)
+        frame.state.bind(node.name, of)
+        return of
 
     def _import(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
         for alias in node.names:
@@ -695,7 +763,7 @@ def _answers(node: ast.AST) -> bool:
 
 def _shares(value: Value) -> bool:
     """Does it share storage with the result of a site?"""
-    if isinstance(value, Tensor | Foreign | Unknown):
+    if isinstance(value, Tensor | Foreign | Unknown | Instance):
         return bool(value.held() if isinstance(value, Unknown) else value.views)
     return isinstance(value, _CARRIERS) and any(map(_shares, parts(value)))
 
@@ -707,4 +775,4 @@ def _is_strided(value: Value) -> bool:
     return isinstance(value, _CARRIERS) and any(map(_is_strided, parts(value)))
 
 
-_CARRIERS = (Choice, Several, Leading, Mapping, Repeated, Method)
+_CARRIERS = (Choice, Several, Leading, Mapping, Repeated, Method, Partial)

@@ -63,9 +63,9 @@ class Members:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._attributes: dict[tuple[int, str, str], Value | None] = {}
-        self._given: dict[tuple[int, str], Namespace[str, Value]] = {}
-        """Arguments of constructors, by the id of `__init__` and the object's label."""
+        self._attributes: dict[tuple[Instance, str], Value | None] = {}
+        self._given: dict[tuple[int, Instance], Namespace[str, Value]] = {}
+        """Arguments of constructors, by the id of `__init__` and the object."""
         self._class_levels: dict[tuple[int, str], Namespace[str, Value]] = {}
         self._lineages: dict[int, Sequence[Class]] = {}
         self._methods: dict[tuple[int, str], Function | None] = {}
@@ -113,7 +113,7 @@ class Members:
                     yield found
 
     def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
-        key = (id(of.of.node), of.label, name)
+        key = (of, name)
         if key not in self._attributes:
             self._attributes[key] = None
             self._attributes[key] = self._read_attribute(of, name, frame)
@@ -231,17 +231,17 @@ class Members:
         `before` is what it was until then.
         """
         own = (*init.args.posonlyargs, *init.args.args, ast.arg("self"))[0].arg
-        wanted = Slice(self._runner.body_of(init), wanted=frozenset({f"{own}.{name}"}))
-        if not wanted.is_bound:
+        body = self._runner.body_of(init)
+        if not body.binds(f"{own}.{name}"):
             return None
         active = (*frame.active, id(init))
         inner = self._runner.new_frame(State(), f"{of.label}:", f"{base.node.name}.{init.name}", active, base.program)
         inner.base = len(active) - 1
         inner.owner = Class(base.node, base.node.name, base.program)
-        inner.slice = wanted
-        key = (id(init), of.label)
+        inner.slice = Slice(body, wanted=frozenset({f"{own}.{name}"}))
+        key = (id(init), of)
         if key not in self._given:
-            self._given[key] = self._constructor_arguments(init, of, base.node, inner)
+            self._given[key] = self._constructor_arguments(init, of, inner)
         for parameter, value in self._given[key].items():
             inner.state.bind(parameter, value)
         if before is not None:
@@ -251,11 +251,10 @@ class Members:
         found = names.get(f"{of.label}.{name}", names.get(f"{own}.{name}"))
         return None if found is None else _settled(found, inner.state, own)
 
-    def _constructor_arguments(
-        self, init: Method, of: Instance, node: ast.ClassDef, frame: Frame
-    ) -> Namespace[str, Value]:
+    def _constructor_arguments(self, init: Method, of: Instance, frame: Frame) -> Namespace[str, Value]:
         this = Instance(of.of, of.label)
-        if of.positional is not None and node is of.of.node and init.name == "__init__":
+        constructor = self.method(of.of, "__init__")
+        if of.positional is not None and constructor is not None and constructor.node is init:
             bound = bind_arguments(init, [this, *of.positional], dict(of.keywords), frame)
             if bound is not None:
                 return bound

@@ -11,6 +11,7 @@ from codemod.layout.origin import Origin, OriginKind
 from codemod.layout.program import FunctionNode, dotted
 from codemod.layout.size import Atom, Size
 from codemod.layout.value import (
+    Choice,
     Class,
     Constant,
     Foreign,
@@ -22,6 +23,7 @@ from codemod.layout.value import (
     Tensor,
     Unknown,
     Value,
+    choose,
     passed,
 )
 from codemod.layout.value import Mapping as Fieldwise
@@ -64,10 +66,17 @@ def bind_arguments(
             bound[name] = frame.value(default)
             if isinstance(default, _SHARED) and _is_changed(node, name):
                 bound[name] = Unknown(f"the default of `{name}`, which calls share", default.lineno)
+    defaults = dict(_defaults(node))
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         value = bound.get(argument.arg)
-        if isinstance(value, Unknown) and argument.annotation is not None:
-            bound[argument.arg] = _as_annotated(value, _annotated(argument.annotation), f"{frame.key}{argument.arg}")
+        if not isinstance(value, Unknown | Choice):
+            continue
+        kind = _annotated(argument.annotation)
+        if isinstance(value, Choice) and kind in _NOT_TENSORS:
+            told = ((_foreign(kind) if isinstance(v, Unknown) else v, when) for v, when in value.options)
+            bound[argument.arg] = choose(told)
+        elif isinstance(value, Unknown) and (kind or _is_integer(defaults.get(argument.arg))):
+            bound[argument.arg] = _as_annotated(value, kind or "int", f"{frame.key}{argument.arg}")
     missing = [name for name in known if name not in bound]
     for name in missing:
         bound[name] = Unknown(f"the argument `{name}`", name=f"{frame.key}{name}")
@@ -84,6 +93,10 @@ def _is_changed(function: FunctionNode, name: str) -> bool:
         if isinstance(changed, ast.Name) and changed.id == name:
             return True
     return False
+
+
+def _is_integer(default: ast.expr | None) -> bool:
+    return isinstance(default, ast.Constant) and type(default.value) is int
 
 
 def _as_annotated(value: Unknown, kind: str, label: str) -> Value:
@@ -103,6 +116,13 @@ def left_open(function: Function, positional: Sequence[Value], keywords: Mapping
     given = len(positional) + (function.bound is not None)
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)][given:] + [a.arg for a in arguments.kwonlyargs]
     return {name: Unknown(f"the argument `{name}`") for name in names if name not in keywords}
+
+
+def taken(function: Function) -> int:
+    """How many arguments it must be given by position."""
+    arguments = function.node.args
+    plain = len(arguments.posonlyargs) + len(arguments.args) - (function.bound is not None)
+    return max(plain - len(arguments.defaults), 0)
 
 
 def _defaults(node: FunctionNode) -> list[tuple[str, ast.expr]]:
@@ -169,7 +189,7 @@ def _opaque(argument: ast.arg, label: str, default: ast.expr | None, is_gradient
     if kind:
         return Unknown(f"what `{argument.arg}` is ({kind})", argument.lineno, label, given=passed(argument.arg))
     if isinstance(default, ast.Constant) and default.value is not None:
-        if isinstance(default.value, int) and not isinstance(default.value, bool):
+        if _is_integer(default):
             return Number(Size.of(Atom(label)))
         return Unknown(f"what `{argument.arg}` is", argument.lineno, label, given=passed(argument.arg))
     if isinstance(default, ast.Call):

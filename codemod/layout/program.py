@@ -240,7 +240,7 @@ def survey(tree: ast.Module, path: str = "", number: int = 0) -> Program:
             id(call)
             for routine in surveyor.routines
             for call in routine.temporaries
-            if _root(call) not in surveyor.imports  # nobody else can read what `torch.eye(3).contiguous()` is made of
+            if first_name(call) not in surveyor.imports  # only it can read what `torch.eye(3).contiguous()` is made of
         ),
         guarded=frozenset(guarded(surveyor.guards, [routine.node for routine in surveyor.routines])),
         generators=frozenset(surveyor.generators),
@@ -674,7 +674,7 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _root(node: ast.expr) -> str:
+def first_name(node: ast.AST) -> str:
     """The name that a chain of calls, attributes and subscripts starts with."""
     while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value

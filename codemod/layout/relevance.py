@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from codemod.layout.program import REGISTERS, RESHAPERS, FunctionNode, fields_of
+from codemod.layout.program import REGISTERS, RESHAPERS, FunctionNode, fields_of, first_name
 
 _CHEAP = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "range", "isinstance", "hasattr"})
 """Calls that tell of sizes: a statement of these alone is run, for what it shows and for names to spell sizes with."""
@@ -22,6 +22,8 @@ _LAMBDA = "<lambda>"
 
 Flow = tuple[set[str], set[str]]
 """What is bound or changed, and what goes into it."""
+Taker = tuple[str, set[str]]
+"""What is called, `f` of `f.fill(v)`, and the names in the arguments."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class _Part:
     """Last names of what it hands to what it calls."""
     sites: set[int] = field(default_factory=set)
     """Ids of the sites in it."""
+    takers: list[Taker] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     head: _Part | None = None
     """Of a compound statement, without its blocks."""
@@ -58,6 +61,7 @@ class _Part:
         self.called |= other.called
         self.handed |= other.handed
         self.sites |= other.sites
+        self.takers += other.takers
         self.flows += other.flows
         self.reshapes |= other.reshapes
         self.leaves |= other.leaves
@@ -88,6 +92,16 @@ class Body:
             self.whole.add(self._statement(statement))
         for part in self.parts.values() if self._sources else ():
             part.touched |= self._aliases(part.touched)
+        self._held = {name for part in self.parts.values() if part.sites for name in part.bound}
+        self._held |= self._aliases(self._held)
+
+    def takers(self, part: _Part) -> set[str]:
+        """What is called with a site's result, which it may write to."""
+        return {taker for taker, given in part.takers if not self._held.isdisjoint(given)}
+
+    def binds(self, name: str) -> bool:
+        """Does anything in it bind what has this name, or change it?"""
+        return name in self.whole.bound or name in self.whole.touched
 
     def _aliases(self, names: set[str]) -> set[str]:
         """What else may hold the object: that which a name is bound to, and other names bound to that."""
@@ -155,9 +169,9 @@ class Body:
         part.add(head)
 
     def _expressions(self, node: ast.AST, part: _Part) -> None:
-        stack: list[tuple[ast.AST, tuple[set[str], ...]]] = [(node, ())]
+        stack: list[tuple[ast.AST, tuple[set[str], ...], tuple[Taker, ...]]] = [(node, (), ())]
         while stack:
-            node, sites = stack.pop()
+            node, sites, takers = stack.pop()
             kind = type(node)
             if kind is ast.Name or kind is ast.Attribute:
                 names = _chain(node)
@@ -174,6 +188,8 @@ class Body:
                     part.mentioned.update(names)
                     for inside in sites:
                         inside.update(names)
+                    for _, given in takers:
+                        given.add(names[0])
                     continue
             elif kind is ast.Call:
                 name = _last(node.func) or _root(node.func)  # type: ignore[attr-defined]
@@ -187,7 +203,15 @@ class Body:
                 part.touched.update(_root(k.value) for k in node.keywords if k.arg == "out")  # type: ignore[attr-defined]
                 if id(node) in self._sites:
                     part.sites.add(id(node))
-                    sites = (*sites, self.inside.setdefault(id(node), set()))
+                    inside = self.inside.setdefault(id(node), set())
+                    inside.update(taker for taker, _ in takers)
+                    sites = (*sites, inside)
+                stack.append((node.func, sites, takers))  # type: ignore[attr-defined]
+                takers = (*takers, (first_name(node), set()))
+                part.takers.append(takers[-1])
+                arguments = (*node.args, *node.keywords)  # type: ignore[attr-defined]
+                stack += [(argument, sites, takers) for argument in arguments if type(argument) not in _SILENT]
+                continue
             elif kind is ast.Lambda:
                 part.mentioned.add(_LAMBDA)
                 self.in_lambdas.update(id(inner) for inner in ast.walk(node) if id(inner) in self._sites)
@@ -199,16 +223,16 @@ class Body:
                 self._expressions(node.iter, inner)  # type: ignore[attr-defined]
                 part.flows.append((inner.bound, inner.mentioned))
                 part.mentioned |= inner.mentioned
-                stack += [(test, sites) for test in (node.iter, *node.ifs)]  # type: ignore[attr-defined]
+                stack += [(test, sites, takers) for test in (node.iter, *node.ifs)]  # type: ignore[attr-defined]
                 continue
             for field_name in fields_of(kind):
                 child = getattr(node, field_name)
                 if type(child) is list:
                     for item in child:
                         if type(item) not in _SILENT:
-                            stack.append((item, sites))
+                            stack.append((item, sites, takers))
                 elif type(child) not in _SILENT:
-                    stack.append((child, sites))
+                    stack.append((child, sites, takers))
 
 
 class Slice:
@@ -271,13 +295,15 @@ class Slice:
             after = set(self._wanted)
         elif is_read:
             after = (after - part.bound if kind is ast.Assign else after) | part.mentioned
-        if self._is_busy(part) or (self._returns and kind is ast.Return):
+        if part.takers or self._is_busy(part) or (self._returns and kind is ast.Return):
             after = after | _grown(self._asked(part), part.flows)
         return after
 
     def _asked(self, part: _Part) -> set[str]:
         """Names that go into what is to be decided in the statement."""
         found = set(part.returned) if self._returns else set()
+        if not self._wanted:
+            found |= self._body.takers(part)
         for site in self._sites & part.sites:
             found |= self._body.inside[site]
         if self._calls(part):
@@ -311,12 +337,6 @@ class Slice:
             and not self._is_busy(part)
         ):
             self._idle.add(id(node))
-
-    @property
-    def is_bound(self) -> bool:
-        """Does anything bind or change the names wanted?"""
-        whole = self._body.whole
-        return not (self._wanted.isdisjoint(whole.bound) and self._wanted.isdisjoint(whole.touched))
 
     def is_idle(self, node: ast.stmt) -> bool:
         """Nothing in the statement bears on what is to be decided, as long as it writes through no view."""

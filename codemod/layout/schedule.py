@@ -55,6 +55,11 @@ class _Top:
         return self.routine.name.endswith("__init__")
 
     @property
+    def is_implicit(self) -> bool:
+        """May it be run by what is no call of its name: a property, `__iter__`, what a decorator makes of it?"""
+        return self.routine.name.endswith("__") or bool(getattr(self.routine.node, "decorator_list", ()))
+
+    @property
     def names(self) -> set[str]:
         return set(_names(self.routine))
 
@@ -75,6 +80,7 @@ def run_all(program: Program, interpreter: FileInterpreter) -> None:
         interpreter.run_routine(top.routine)
     _follow_calls(holders, interpreter)
     _ask_callers(tops, holders, tables, interpreter)
+    _find_writers(tops, holders, interpreter)
 
 
 def _tables(program: Program) -> Mapping[str, Set[str]]:
@@ -201,6 +207,31 @@ def _ask_callers(
         if not asking:
             return
         wishes.for_anything += asking
+
+
+def _find_writers(tops: Sequence[_Top], holders: Sequence[_Top], interpreter: FileInterpreter) -> None:
+    """Run what is given the result of a view that is not legal, for whether it writes to it."""
+    seen = interpreter.notebook.observations
+    sites = {id(c) for top in holders for c in top.sites if any(map(_is_refused, seen.get(id(c), {})))}
+    asking: Sequence[_Top] = [top for top in holders if any(id(call) in sites for call in top.sites)]
+    relevant: set[str] = set()
+    for _ in range(CALLERS + 1):
+        if not asking:
+            return
+        interpreter.find_writers(frozenset(sites), frozenset(relevant))
+        for top in asking:
+            interpreter.run_routine(top.routine)
+        returning = [t for t in asking if not sites.isdisjoint(interpreter.returned.get(id(t.routine.node), ()))]
+        names = {name for top in returning for name in top.names}
+        relevant |= names
+        if any(top.is_implicit for top in returning):
+            asking = tops
+        else:
+            asking = [top for top in tops if not names.isdisjoint(top.called) and not top.is_constructor]
+
+
+def _is_refused(observation: Observation) -> bool:
+    return observation.default is not None and observation.default.legality is Legality.REFUSED
 
 
 class _Wishes:

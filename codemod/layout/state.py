@@ -98,7 +98,7 @@ class State:
         return (f"{text}{ONCE}{owner}", condition[1])
 
 
-Tests = dict[int, tuple[str, tuple[str, ...], bool]]
+Tests = dict[ast.expr, tuple[str, tuple[str, ...], bool]]
 BEHIND = "\0"
 """Stands between the text of a test and what tells it from others of that text."""
 ONCE = f"{BEHIND}~"
@@ -109,14 +109,14 @@ _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.IsNot: ast.Is, ast.Not
 
 def _read(test: ast.expr, texts: Tests) -> tuple[str, tuple[str, ...], bool]:
     """The test's source, `is not` told as `is`, the names in it, and whether asking again gives the same."""
-    found = texts.get(id(test))
+    found = texts.get(test)
     if found is None:
         positive = test
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
             positive = ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
         nodes = list(ast.walk(test))
         names = tuple(_dotted_names(nodes))
-        found = texts[id(test)] = (_spell(positive), names, not any(map(_may_change, nodes)))
+        found = texts[test] = (_spell(positive), names, not any(map(_may_change, nodes)))
     return found
 
 

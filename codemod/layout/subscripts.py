@@ -18,6 +18,7 @@ from codemod.layout.value import (
     Choice,
     Constant,
     Foreign,
+    Instance,
     Leading,
     Mapping,
     Module,
@@ -66,6 +67,9 @@ def _of_one(value: Value, keys: list[Item | Value], node: ast.Subscript, frame: 
             return of_dict(value, node, frame)
         case Foreign(views=views):
             return Foreign("an element", views)
+        case Instance() if (method := frame.interpreter.method(value.of, "__getitem__")) is not None:
+            item = frame.value(node.slice)
+            return frame.interpreter.call_function(replace(method, bound=value), [item], {}, node, frame)
         case Module(_, positional) if any(isinstance(item, Repeated) for item in positional):
             return _unknown(value, node, frame) if isinstance(key, Slice) else _any_part(positional)
         case Module(name, positional) if name.endswith(("Sequential", "ModuleList")):
@@ -91,8 +95,7 @@ def _unknown(value: Value, node: ast.Subscript, frame: Frame) -> Value:
         name = name if is_same else f"{name}@{frame.place(node).key}"
         views, given = value.held(), part_of(value, frame.spell(node))
         return Unknown(value.why, value.line, name, views=views, given=given, is_result=value.is_result)
-    unknown = frame.unfollowed(node)
-    return replace(unknown, views=value.held()) if isinstance(value, Unknown) else unknown
+    return replace(frame.unfollowed(node), views=frozenset(views_of(value)))
 
 
 def _is_changed(node: ast.expr, frame: Frame) -> bool:
@@ -226,6 +229,9 @@ def element(iterable: Value, node: ast.expr, frame: Frame) -> Value:
             return item
         case Several(items) if items:
             return choose((item, frozenset()) for item in items)
+        case Instance() if (method := frame.interpreter.method(iterable.of, "__iter__")) is not None:
+            found = frame.interpreter.call_function(replace(method, bound=iterable), [], {}, node, frame)
+            return element(found, node, frame)
         case Module(name, positional) if name.endswith(("Sequential", "ModuleList")) and positional:
             return _any_part(positional)
         case Tensor() | Shape():

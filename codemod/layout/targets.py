@@ -45,6 +45,8 @@ def assign(target: ast.expr, value: Value, frame: Frame) -> None:
     match target:
         case ast.Name(id=name):
             frame.fresh.add(name)
+            if name in frame.shared and frame.notebook.is_closed:
+                frame.notebook.keep(frozenset(views_of(value)), f"kept as `{name}`", target.lineno)
             frame.bind(name, bound(value, frame.place(target).key) if isinstance(value, Choice) else value)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(targets, value, target, frame)
@@ -109,7 +111,8 @@ def _assign_attribute(target: ast.Attribute, value: Value, frame: Frame) -> None
     if name:
         named = replace(value, label=name) if isinstance(value, Instance | Module) else value
         frame.state.bind(name, bound(named, frame.place(target).key))
-    if isinstance(base, Instance | Module):
+    is_given = len(frame.active) > 1 and frame.name.endswith(".__init__")  # what an object is made with is its own
+    if isinstance(base, Instance | Module) and not is_given:
         for option, _ in options(value):
             if isinstance(option, Tensor) and any("." in storage.partition(":")[0] for storage in option.storages):
                 frame.notebook.keep(option.views, f"kept as `{name}`", target.lineno)

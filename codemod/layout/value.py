@@ -179,6 +179,8 @@ class Function:
     program: Program = field(compare=False)
     bound: Value | None = None
     closure: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+    home: str = field(default="", compare=False)
+    """Key of the frame that it closes over."""
 
     def __hash__(self) -> int:
         return hash((id(self.node), self.bound))
@@ -205,6 +207,17 @@ class Instance:
     positional: tuple[Value, ...] | None = None
     """What it was made with; None where that is not known."""
     keywords: tuple[tuple[str, Value], ...] = ()
+    views: frozenset[int] = frozenset()
+    """Sites whose results it was made with: it may keep them."""
+
+
+@record(frozen=True, slots=True)
+class Partial:
+    """`functools.partial(function, ...)`, not called yet."""
+
+    function: Value
+    positional: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
 
 
 @record(frozen=True, slots=True)
@@ -259,6 +272,7 @@ Value = (
     | Function
     | Class
     | Instance
+    | Partial
     | Module
     | Foreign
     | Choice
@@ -388,6 +402,8 @@ def parts(value: Value) -> Iterable[Value]:
             return [option for option, _ in alternatives]
         case Repeated(item) | Method(item, _):
             return (item,)
+        case Partial(function, positional, keywords):
+            return (function, *positional, *(item for _, item in keywords))
         case _:
             return ()
 
@@ -401,7 +417,7 @@ def holds_callable(value: Value) -> bool:
 
 def views_of(value: Value) -> Iterator[int]:
     """The sites with whose results it shares storage."""
-    if isinstance(value, Tensor | Foreign | Unknown):
+    if isinstance(value, Tensor | Foreign | Unknown | Instance):
         yield from value.views
     if isinstance(value, Unknown):
         yield from value.holds
@@ -450,6 +466,11 @@ def is_given(value: Value) -> bool:
         dims = value.default.dims
         return value.history is None and len(dims) == 1 and dims[0].pack is not None and dims[0].pack.is_free
     return isinstance(value, Unknown) and bool(value.given)
+
+
+def may_be(value: Value, is_true: bool) -> bool:
+    """May a test of it come out so?"""
+    return not isinstance(value, Constant) or bool(value.value) is is_true
 
 
 def is_alike(known: Value, found: Value) -> bool:

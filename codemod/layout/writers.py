@@ -39,7 +39,7 @@ def written_arguments(name: str, positional: Sequence[Value], keywords: Mapping[
         return [*positional, *keywords.values()]
     if module.startswith("torch.optim") and last[:1].isupper():
         return [*positional[:1], *(keywords[k] for k in ("params",) if k in keywords)]
-    is_writer = last.endswith("_") or (module == "numpy" and last in _OF_NUMPY)
+    is_writer = (last.endswith("_") and not last.endswith("__")) or (module == "numpy" and last in _OF_NUMPY)
     return list(positional[:1]) if is_writer or (module == "operator" and last in _OPERATORS) else []
 
 

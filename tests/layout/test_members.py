@@ -154,3 +154,33 @@ class Block(nn.Module):
         return self.inner.bias.view(-1)  # layout-dependent
 """
     )
+
+
+OBJECTS_OF_ONE_NAME = """
+class Holder:
+    def __init__(self, t):
+        self.t = t
+class A:
+    def __init__(self):
+        self.h = Holder(torch.zeros(3, 4))
+    def forward(self):
+        return self.h.t.view(-1)  # safe
+class B:
+    def __init__(self):
+        self.h = Holder(torch.zeros(3, 4).t())
+    def forward(self):
+        return self.h.t.view(-1)  # failing
+class C:
+    def forward(self, h):
+        self.h = Holder(torch.zeros(3, 4).t())
+        return self.h.t.view(-1)  # failing
+def f():
+    h = Holder(torch.zeros(3, 4))
+    h.t.view(-1)  # safe
+    h = Holder(torch.zeros(3, 4).t())
+    return h.t.view(-1)  # failing
+"""
+
+
+def test_objects_of_one_class_that_bear_one_name_are_not_mixed() -> None:
+    check(OBJECTS_OF_ONE_NAME)

@@ -47,17 +47,17 @@ class Place:
     line: int
     node: ast.expr
     label: str = ""
-    texts: dict[int, str] = field(default_factory=dict, compare=False)
-    """Ops spelled before, by the id of their node."""
+    texts: dict[ast.AST, str] = field(default_factory=dict, compare=False)
+    """Ops spelled before, by their node."""
 
     @property
     def text(self) -> str:
         """The op for the reader: `transpose(1, 2)`."""
         if self.label:
             return self.label
-        if id(self.node) not in self.texts:
-            self.texts[id(self.node)] = _spell(self.node)
-        return self.texts[id(self.node)]
+        if self.node not in self.texts:
+            self.texts[self.node] = _spell(self.node)
+        return self.texts[self.node]
 
 
 def _spell(node: ast.expr) -> str:
