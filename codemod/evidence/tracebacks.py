@@ -208,13 +208,22 @@ def _pytest(
     while behind < len(lines) and _PYTEST_ERROR.match(lines[behind]):
         behind += 1
     told = textwrap.dedent("\n".join(f" {line[1:]}" for line in lines[index:behind])).split("\n")
-    place = next((at for at in range(behind, min(behind + 4, len(lines))) if lines[at].strip()), len(lines))
-    if place < len(lines) and is_pytest_end(lines[place]) and (found := frame_at(lines, place)):
+    if (place := _pytest_end(lines, behind)) is not None and (found := frame_at(lines, place)):
         frames, behind = (*frames, found[0]), found[1]
     message = _message(told, 0)
     outer = _Block(index, frames, message.text, message.apart, message.apart_stage, is_joined)
     inner = [replace(block, number=index, is_joined=True) for block in _blocks(told[message.behind :])]
     return behind, (outer, *inner)
+
+
+def _pytest_end(lines: Sequence[str], index: int) -> int | None:
+    """The place of an error, below the lines marked with `E` and what `--showlocals` prints."""
+    for place in range(index, min(index + _FAR_LINES, len(lines))):
+        if is_pytest_end(lines[place]):
+            return place
+        if _ends_message(lines[place]) or _PYTEST_ERROR.match(lines[place]) or lines[place].startswith(">"):
+            break
+    return None
 
 
 def _chains(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, ...]]:
