@@ -272,7 +272,8 @@ def test_a_view_that_may_be_another_than_the_written_one_is_not_chosen(call: str
     ],
 )
 def test_what_runs_no_view_leaves_the_written_one(call: str) -> None:
-    text = f"norm = partial(LayerNorm, eps=1); view = Tensor.view\ndef f(x, y, fn, s, how):\n    return z.view(2) + {call}\n"
+    bound = "norm = partial(LayerNorm, eps=1); view = Tensor.view\n"
+    text = f"{bound}def f(x, y, fn, s, how):\n    return z.view(2) + {call}\n"
     assert found(text, at(3, function="f"), target=(2,)) == ["z.view(2)"]
 
 

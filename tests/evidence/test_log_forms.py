@@ -275,7 +275,8 @@ def test_other_modes_of_ipython_are_read(mode: str) -> None:
     heads = {
         "Verbose": "File /repo/model.py:6, in rows(x=tensor([[[0.6939, 0.7677],\n     ...46],\n         [0.2275]]]))\n"
         "      4 def rows(x):\n      5     y = x.mT\n----> 6     return y.view(2, -1)\n        y = tensor([[0.1]])\n",
-        "Plain": "  File /repo/main.py:3\n    rows(x): print(x)\n  File /repo/model.py:6 in rows\n    return y.view(2, -1)\n",
+        "Plain": "  File /repo/main.py:3\n    rows(x): print(x)\n"
+        "  File /repo/model.py:6 in rows\n    return y.view(2, -1)\n",
     }
     (failure,) = read_log(
         f"RuntimeError      Traceback (most recent call last)\n{heads[mode]}"
