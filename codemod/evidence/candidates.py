@@ -202,9 +202,11 @@ def _fits(call: ast.Call, failure: Failure, aliases: Mapping[str, str]) -> bool:
 
 
 def _shape(call: ast.Call) -> Sequence[ast.expr] | None:
-    """The sizes asked for; None where they come from one expression or are spread."""
+    """The sizes asked for; None where they come from one expression or are spread, or the tensor may be among them."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
     written = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if isinstance(call.func, ast.Attribute) and _last_name(call.func.value) in _CLASSES:
+    if _last_name(call.func.value) in _CLASSES:
         written = written[1:]
     if len(written) == 1:
         if isinstance(written[0], ast.Tuple | ast.List):

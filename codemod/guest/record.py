@@ -408,7 +408,26 @@ class _Recorder:
         sys.modules["ctypes"].pythonapi.PyType_Modified(
             sys.modules["ctypes"].py_object(type(torch._C._VariableFunctions))
         )
+        self._let_swap(torch.utils)
         os.register_at_fork(after_in_child=self.forked)
+
+    def _let_swap(self, utils):
+        """`swap_tensors` refuses what is weakly referenced."""
+        original = getattr(utils, "swap_tensors", None)
+        if original is None:
+            return
+
+        def swap_tensors(t1, t2):
+            self.pending = []
+            try:
+                original(t1, t2)
+            except Exception:
+                _hide(sys._getframe())
+                raise
+
+        swap_tensors.__module__, swap_tensors.__qualname__ = original.__module__, original.__qualname__
+        swap_tensors.__doc__, swap_tensors.__wrapped__ = original.__doc__, original
+        utils.swap_tensors = swap_tensors
 
     def _take(self, torch):
         root = os.path.dirname(torch.__file__)
@@ -764,6 +783,14 @@ class _Finder:
                 return spec
         return None
 
+    def found(self, torch):
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            try:
+                self.recorder.install(torch)
+            except Exception as own:
+                self.recorder.failed(own)
+
 
 class _Loader:
     def __init__(self, loader, finder):
@@ -779,12 +806,10 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        if self.finder in sys.meta_path:
-            sys.meta_path.remove(self.finder)
-            try:
-                self.finder.recorder.install(module)
-            except Exception as own:
-                self.finder.recorder.failed(own)
+        self.finder.found(module)
+
+    # Python takes frames of importlib's file out of the traceback where torch cannot be imported.
+    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
 
 
 def _start(output):

@@ -100,6 +100,14 @@ def test_the_interpreter_may_stand_in_front(project: Path) -> None:
     assert "1 site recorded, 1 refused" in ended.stderr
 
 
+def test_the_options_of_an_interpreter_in_front_are_its_own(project: Path) -> None:
+    (project / "program.py").write_text("import sys\nprint(sys.flags.optimize, sys.flags.dev_mode, sys.argv)\n")
+    for program in (["program.py", "x"], ["-m", "program", "x"]):
+        given = [sys.executable, "-m", "codemod", "trace", "--", sys.executable, "-OO", "-X", "dev", *program]
+        ended = subprocess.run(given, cwd=project, capture_output=True, text=True)
+        assert (ended.returncode, ended.stdout[:7], ended.stdout[-7:]) == (0, "2 True ", ", 'x']\n")
+
+
 def test_a_program_that_kills_itself_ends_as_in_a_shell(project: Path) -> None:
     (project / "program.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     ended = trace(project, "--", "program.py")
@@ -173,6 +181,9 @@ def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
             "no-command: neither a script nor a command written in Python; try `-- -m no-command`",
         ),
         (["--", "sh", "x.sh"], "sh: neither a script nor a command written in Python; try `-- -m sh`"),
+        (["--", "python", "-u"], "nothing to run; end with `-- script.py` or `-- -m module`"),
+        (["--", "python", "-sE", "x.py"], "-sE: with it Python does not load the recorder; leave it out"),
+        (["--", "python", "-c", "1"], "-c: neither a script nor -m; begin with one of them after `--`"),
         (["--", "-c", "1"], "-c: neither a script nor -m; begin with one of them after `--`"),
         (["--output", ".", "--", "program.py"], "--output .: is a folder; check the path"),
         (["--output", "no/x", "--", "program.py"], "--output no/x: its folder does not exist; check the path"),

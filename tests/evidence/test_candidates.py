@@ -199,6 +199,11 @@ def test_names_bound_to_an_op_are_known() -> None:
     assert found("y = getattr(x, 'view')(-1)\n", at(1)) == ["getattr(x, 'view')(-1)"]
 
 
+def test_behind_the_name_of_an_op_the_tensor_may_come_first() -> None:
+    text = "flat = torch.Tensor.view\ny = x.view(5, 7) + flat(x, 5, 7)\n"
+    assert found(text, at(2), Kind.SHAPE_INVALID, (5, 7)) == ["x.view(5, 7)", "flat(x, 5, 7)"]
+
+
 def test_a_lambda_is_its_own_frame() -> None:
     text = "y = (lambda t: t.view(-1))(x.view(1))\n"
     assert found(text, at(1, function="<lambda>")) == ["t.view(-1)"]

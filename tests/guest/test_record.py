@@ -235,6 +235,16 @@ def test_tracebacks_are_those_of_an_untraced_run(tmp_path: Path) -> None:
     assert "x.t().view(-1)" in ended.stderr
 
 
+def test_torch_that_cannot_be_imported_fails_as_ever(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("import missing_part\n")
+    ended, _ = trace(tmp_path, "import torch\n")
+    assert "No module named 'missing_part'" in ended.stderr
+    (tmp_path / "torch" / "__init__.py").write_text("1 / 0\n")
+    ended, _ = trace(tmp_path, "import torch\n")
+    assert "ZeroDivisionError" in ended.stderr
+
+
 def test_the_program_finds_all_as_it_is_without(tmp_path: Path) -> None:
     for name in ("record", "json", "transforms"):
         (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
@@ -270,7 +280,7 @@ def test_torch_stays_what_it_is(tmp_path: Path) -> None:
     ended, _ = trace(
         tmp_path,
         """\
-        import copy, inspect, pickle
+        import copy, inspect, pickle, traceback, weakref
 
         import torch
 
@@ -305,6 +315,14 @@ def test_torch_stays_what_it_is(tmp_path: Path) -> None:
         p, q = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(2))
         p.view(2)
         torch.utils.swap_tensors(p, q)
+        y, z = torch.zeros(2), torch.zeros(2)
+        y.view(2)
+        torch.utils.swap_tensors(y, z)
+        kept = weakref.ref(y)
+        try:
+            torch.utils.swap_tensors(y, z)
+        except RuntimeError:
+            traceback.print_exc()
         """,
     )
     assert ended.status == 0, ended.stderr
