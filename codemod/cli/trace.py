@@ -126,7 +126,11 @@ def _merge(parts: list[Path], target: Path, shown: Path) -> None:
         return
     with parts[0].open(encoding="utf-8") as part:
         header = part.readline().strip()
-    target.write_text(render(recordings, header), encoding="utf-8")
+    try:
+        target.write_text(render(recordings, header), encoding="utf-8")
+    except OSError as error:  # the program ran: its exit code stays
+        typer.echo(f"torch-codemod: --output {shown}: cannot be written ({error.strerror}); record anew", err=True)
+        return
     typer.echo(f"torch-codemod: {_told(recordings)}; written to {shown}", err=True)
 
 

@@ -11,7 +11,7 @@ from codemod.evidence.failure import Details, Failure, Frame, Kind, Stage
 from codemod.evidence.frames import frame_at, is_pytest_end
 from codemod.evidence.log_text import plain_lines
 from codemod.evidence.messages import recognise
-from codemod.evidence.paths import is_foreign, is_generated
+from codemod.evidence.paths import RECORDER, is_foreign, is_generated
 
 _HEAD = re.compile(r"Traceback (?:of TorchScript\b.{0,40}?)?\(most recent call last\)")
 _INNER_HEAD = re.compile(r"Original Traceback|Traceback of TorchScript")
@@ -79,9 +79,13 @@ def read_log(text: str) -> tuple[Failure, ...]:
     found: list[tuple[int, Failure]] = []
     for numbered in streams.values():
         blocks = _blocks([line for _, line in numbered])
-        chains = _chains(replace(block, number=numbered[block.number][0]) for block in blocks)
+        chains = _chains(_untraced(replace(block, number=numbered[block.number][0])) for block in blocks)
         found += [pair for chain in chains for pair in _failures(chain)]
     return _merged([failure for _, failure in sorted(found, key=lambda pair: pair[0])])
+
+
+def _untraced(block: _Block) -> _Block:
+    return replace(block, frames=tuple(frame for frame in block.frames if frame.path != RECORDER))
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:

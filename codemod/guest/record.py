@@ -48,6 +48,9 @@ _REFUSALS = (
 )
 _INVALID = ("is invalid for input of size", "cannot reshape tensor of 0 elements")
 
+_NAME = "<torch-codemod trace>"
+"""The recorder's file in tracebacks: coverage leaves out what is in no file."""
+
 _SITECUSTOMIZE = """\
 import sys
 _record, _folder = {record!r}, {folder!r}
@@ -56,7 +59,7 @@ sys.modules.pop("sitecustomize", None)
 if sys.version_info >= (3, 9):
     try:
         with open(_record, "rb") as _file:
-            _code = compile(_file.read(), _record, "exec")
+            _code = compile(_file.read(), {name!r}, "exec")
         exec(_code, {{"__name__": "_torch_codemod_record", "__file__": _record}})
     except Exception:
         pass
@@ -451,6 +454,7 @@ class _Recorder:
         recorder = self
 
         def wrapper(*args, **kwargs):
+            __tracebackhide__ = True  # of pytest, where coverage traces
             if is_compiling():  # dynamo knows the call by the receiver's method, not this one
                 return getattr(args[0], name)(*args[1:], **kwargs)
             try:
@@ -546,7 +550,7 @@ def _translated(frame):
             is_propagating = True
         translator = frame.f_locals.get("self") if is_propagating and frame.f_code.co_name == "step" else None
         instruction = getattr(translator, "current_instruction", None)
-        if instruction is not None and translator.f_code.co_filename != __file__:
+        if instruction is not None and translator.f_code.co_filename != _NAME:
             return _instruction_place(translator, instruction)
         frame = frame.f_back
     return None
@@ -833,7 +837,7 @@ def _main(arguments):
     folder = output + ".site"
     os.makedirs(folder, exist_ok=True)
     with _open(os.path.join(folder, "sitecustomize.py"), "w", encoding="utf-8") as file:
-        file.write(_SITECUSTOMIZE.format(record=os.path.abspath(__file__), folder=folder))
+        file.write(_SITECUSTOMIZE.format(record=os.path.abspath(__file__), folder=folder, name=_NAME))
     paths = [folder, os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else [folder]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **{OUTPUT: output})
     sys.stdout.flush()

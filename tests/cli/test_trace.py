@@ -169,6 +169,15 @@ def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
         assert process.wait(20) == 5
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a full device")
+def test_evidence_that_cannot_be_written_leaves_the_exit_code(project: Path) -> None:
+    given = [sys.executable, "-m", "codemod", "trace", "--output", "/dev/full", "--", sys.executable, "program.py"]
+    ended = subprocess.run(given, cwd=project, input="given", capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (7, "[] given\n")
+    why = "--output /dev/full: cannot be written (No space left on device); record anew"
+    assert ended.stderr.endswith(f"torch-codemod: {why}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
