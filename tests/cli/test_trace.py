@@ -169,6 +169,35 @@ def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
         assert process.wait(20) == 5
 
 
+def test_ctrl_c_at_a_terminal_reaches_a_program_once_though_its_stdin_is_a_pipe(project: Path) -> None:
+    (project / "program.py").write_text(
+        "import signal, sys, time\nseen = []\nsignal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
+        "print('ready', flush=True)\nwhile not seen: time.sleep(0.01)\ntime.sleep(1)\nsys.exit(len(seen))\n"
+    )
+    given = [sys.executable, "-m", "codemod", "trace", "--python", sys.executable, "--", "program.py"]
+    master, terminal = os.openpty()
+    # a session whose terminal is this one
+    script = "import fcntl, os, sys, termios; fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)\n"
+    script += "os.execv(sys.argv[2], sys.argv[2:])"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(terminal), *given],
+        cwd=project,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        pass_fds=[terminal],
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.write(master, b"\x03")
+        assert process.wait(20) == 1
+    os.close(master)
+    os.close(terminal)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a full device")
 def test_evidence_that_cannot_be_written_leaves_the_exit_code(project: Path) -> None:
     given = [sys.executable, "-m", "codemod", "trace", "--output", "/dev/full", "--", sys.executable, "program.py"]
