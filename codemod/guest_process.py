@@ -79,7 +79,7 @@ def _signals_passed(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
     def pass_on(number: int, frame: object) -> None:
         # a terminal sends Ctrl-C to the guest itself
-        if process.poll() is None and not (number == signal.SIGINT and _is_terminal()):
+        if process.poll() is None and not (number == signal.SIGINT and _is_in_foreground()):
             process.send_signal(number)
 
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2") if hasattr(signal, name)]
@@ -91,5 +91,17 @@ def _signals_passed(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
+def _is_in_foreground() -> bool:
+    """Of a terminal, also where stdin is a pipe."""
+    if sys.platform == "win32":
+        return sys.stdin is not None and sys.stdin.isatty()
+    try:
+        terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

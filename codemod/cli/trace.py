@@ -34,16 +34,34 @@ def trace(
     from codemod.configuration import UsageError
     from codemod.guest_process import interpreter_with_torch
 
-    given = command or []
+    given, options = command or [], []
     if given and _INTERPRETER.fullmatch(Path(given[0]).name):
-        python, given = python or given[0], given[1:]
+        python, options, given = python or given[0], *_options(given[1:])
     try:
+        _check_options(options)
         _check_command(given, output)
         interpreter = interpreter_with_torch(python)
-        program = [_script(given[0], interpreter), *given[1:]]
+        program = [*options, _script(given[0], interpreter), *given[1:]]
     except UsageError as error:
         raise out.refuse(str(error)) from None
     raise typer.Exit(_run(program, output, interpreter))
+
+
+def _options(command: list[str]) -> tuple[list[str], list[str]]:
+    """The interpreter's own options (`-u`, `-X dev`), and what follows them."""
+    index = 0
+    while index < len(command) and command[index].startswith("-") and command[index][:2] not in ("-m", "-c"):
+        index += 2 if command[index] in ("-W", "-X", "--check-hash-based-pycs") else 1
+    return command[:index], command[index:]
+
+
+def _check_options(options: list[str]) -> None:
+    """Raise UsageError for those under which the recorder does not come in."""
+    from codemod.configuration import UsageError
+
+    for option in options:
+        if not option.startswith(("--", "-W", "-X")) and option.startswith("-") and set(option) & set("EIS"):
+            raise UsageError(f"{option}: with it Python does not load the recorder; leave it out")
 
 
 def _check_command(command: list[str], output: Path) -> None:
@@ -108,7 +126,11 @@ def _merge(parts: list[Path], target: Path, shown: Path) -> None:
         return
     with parts[0].open(encoding="utf-8") as part:
         header = part.readline().strip()
-    target.write_text(render(recordings, header), encoding="utf-8")
+    try:
+        target.write_text(render(recordings, header), encoding="utf-8")
+    except OSError as error:  # the program ran: its exit code stays
+        typer.echo(f"torch-codemod: --output {shown}: cannot be written ({error.strerror}); record anew", err=True)
+        return
     typer.echo(f"torch-codemod: {_told(recordings)}; written to {shown}", err=True)
 
 

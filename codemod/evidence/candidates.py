@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codemod.evidence.failure import Failure, Frame, Kind, Sizes, Stage
+from codemod.evidence.indirect import indirect_calls
 from codemod.evidence.paths import is_cell
+from codemod.evidence.scopes import frame_name, in_frame
 from codemod.syntax.spans import Places
 
 _OPERATIONS = {
@@ -28,18 +30,8 @@ _CLASSES = ("Tensor", "torch")
 _DTYPE = re.compile(
     r"u?int\d+|long|short|int|half|b?float\d*(?:_\w+)?|double|bool|complex\d+|cfloat|cdouble|chalf|quint8|qint\d+"
 )
-_COMPREHENSIONS = {
-    "<lambda>": ast.Lambda,
-    "<listcomp>": ast.ListComp,
-    "<setcomp>": ast.SetComp,
-    "<dictcomp>": ast.DictComp,
-    "<genexpr>": ast.GeneratorExp,
-}
 _SHORT, _LONG = 12, 40
 """Characters from which a printed line that was cut off is recognised: at its place, and elsewhere."""
-
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
-"""What dynamo names the rest of a function behind a graph break."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -63,11 +55,15 @@ def candidates(tree: ast.AST, text: str, frame: Frame, failure: Failure) -> tupl
         return tuple(call for call in fitting if call in reached)
     at = _marked_range(places, line, frame)
     if at is None:
-        found = _in_scope(tree, _on_line(tree, places, line, fitting, _has_carets(failure)), frame)
+        indirect = indirect_calls(tree, frozenset(_OPERATIONS[failure.kind]))
+        may_run = (*fitting, *(call for call in indirect if call not in fitting))
+        near = _on_line(tree, places, line, may_run, _has_carets(failure))
+        found = in_frame(tree, near, frame.function)
+        found = found if any(call in fitting for call in found) else ()
         is_module_alone = failure.is_apart and failure.stage in (Stage.DECOMPOSITION, Stage.AOTINDUCTOR)
         return found or (_below(tree, line, fitting) if is_module_alone else ())
     if failure.is_apart and at.is_to_end:
-        return _in_scope(tree, _within(places, at, fitting), frame)
+        return in_frame(tree, _within(places, at, fitting), frame.function)
     return tuple(call for call in fitting if _is_marked(places, call, at))
 
 
@@ -112,13 +108,12 @@ def _is_same(line: str, printed: str, shortest: int) -> bool:
 
 def _is_function(name: str) -> bool:
     """Not `<module>`, `<lambda>`, a comprehension, or what Python or the log keeps to itself."""
-    return name.rpartition(".")[2].isidentifier()
+    return frame_name(name).isidentifier()
 
 
 def _function_lines(tree: ast.AST, name: str) -> Iterator[range]:
     """The lines of the functions, or bodies of classes, of this name, from the first decorator on."""
-    resumed = _RESUMED.fullmatch(name)
-    last = resumed[1] if resumed else name.rpartition(".")[2]
+    last = frame_name(name)
     for node in ast.walk(tree):
         if isinstance(node, _Function | ast.ClassDef) and node.name == last:
             first = min(one.lineno for one in (node, *node.decorator_list))
@@ -207,9 +202,11 @@ def _fits(call: ast.Call, failure: Failure, aliases: Mapping[str, str]) -> bool:
 
 
 def _shape(call: ast.Call) -> Sequence[ast.expr] | None:
-    """The sizes asked for; None where they come from one expression or are spread."""
+    """The sizes asked for; None where they come from one expression or are spread, or the tensor may be among them."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
     written = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if isinstance(call.func, ast.Attribute) and _last_name(call.func.value) in _CLASSES:
+    if _last_name(call.func.value) in _CLASSES:
         written = written[1:]
     if len(written) == 1:
         if isinstance(written[0], ast.Tuple | ast.List):
@@ -343,14 +340,3 @@ def _own_calls(statement: ast.stmt) -> Iterator[ast.Call]:
         if isinstance(node, ast.Call):
             yield node
         waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
-
-
-def _in_scope(tree: ast.AST, calls: tuple[ast.Call, ...], frame: Frame) -> tuple[ast.Call, ...]:
-    """Those that run in a frame of this name: a lambda or comprehension, or outside of lambdas."""
-    if len(calls) < 2 or not frame.function:
-        return calls
-    kind = _COMPREHENSIONS.get(frame.function)
-    holders = [node for node in ast.walk(tree) if isinstance(node, kind or ast.Lambda)]
-    inside = {call for holder in holders for call in _calls(holder)}
-    kept = tuple(call for call in calls if (call in inside) == (kind is not None))
-    return kept or calls

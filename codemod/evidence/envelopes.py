@@ -30,7 +30,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": ""}
 
 _ENTITY = re.compile(r"&(?:quot|apos|lt|gt|amp|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
 _TAGS = "a|b|br|code|div|em|error|failure|font|i|p|pre|span|strong|system-err|system-out|td|testcase|tr"
-_TAG = re.compile(rf"</?(?:{_TAGS})\b[^<>]*>")
+_TAG_RUN = re.compile(rf"(?:</?(?:{_TAGS})\b[^<>]*>)+")
+_BREAKS = re.compile(r"</?(?:br|div|error|failure|p|pre|system-err|system-out|testcase|tr)\b")
 _CLOSING = re.compile(rf"</(?:{_TAGS})>")
 _LINK = re.compile(r"\[([^\[\]\n]+)\]\((?:https?|file|command|vscode[\w+-]*):[^)\s]*\)")
 _EMPHASIS = re.compile(r"(\s*)(\*\*|`+)(\S.*?)\2\s*")
@@ -41,7 +42,7 @@ _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 def opened(text: str) -> str:
     """Without the marks of HTML, markdown, CSV and word processors; their line ends become line ends."""
     if _CLOSING.search(text):
-        text = _TAG.sub("", text)
+        text = _TAG_RUN.sub(_untagged, text)
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     if "](" in text:
@@ -50,6 +51,12 @@ def opened(text: str) -> str:
     if 'File ""' in text:
         text = text.replace('""', '"')
     return text.translate(_STRAIGHT) if _TYPOGRAPHIC.search(text) else text
+
+
+def _untagged(tags: re.Match[str]) -> str:
+    """What stands for tags in a row: a line end where they make one and none is beside them."""
+    around = tags.string[max(tags.start() - 1, 0) : tags.start()] + tags.string[tags.end() : tags.end() + 1]
+    return "\n" if _BREAKS.search(tags[0]) and "\n" not in around else ""
 
 
 def is_json(text: str) -> bool:

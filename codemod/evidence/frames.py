@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from unicodedata import east_asian_width
 
 from codemod.evidence.failure import Frame
 
@@ -28,6 +29,7 @@ _OLD_IPYTHON = re.compile(
     r"(?P<path><ipython-input-[\w-]+>|\S[^()]*\.py|\S[^()]*\.ipynb Cell \d+'?)"
     r" in (?P<function>[\w.<>]+|<cell line: \d+>)(?:\(.*\))?\s*$"
 )
+_PLAIN = re.compile(r"\s*File (?P<path>\S[^\"]*?):(?P<line>\d+)(?: in (?P<function>[\w.<>]+))?\s*$")
 _IPYTHON_ARROW = re.compile(r"\s*-+>\s*(?P<line>\d+)(?: (?P<text>.*))?$")
 _IPYTHON_CONTEXT = re.compile(r"\s*(?:\d+\b.*|\(\.\.\.\)|\.\.\.)$|\s*$")
 _RICH = re.compile(r"\s*(?P<path>\S.*?):(?P<line>\d+) in(?: (?P<function>[\w.<>]+))?\s*$")
@@ -42,7 +44,7 @@ _PATHS = ("path", "old", "command", "module")
 _FUNCTIONS = ("function", "name", "called")
 _LINES = ("line", "at")
 """Groups of the heads above: which of them a head has tells its form."""
-_FAR = 200
+_FAR = 600
 """Lines that are looked through for the marked one of a frame."""
 
 Found = tuple[Frame, int]
@@ -59,9 +61,9 @@ def frame_at(lines: Sequence[str], index: int) -> Found | None:
     if ": in " in line:
         return _pytest_short(lines, index)
     if " in " in line or line.rstrip().endswith(" in"):
-        return _rich(lines, index) or _ipython(lines, index)
+        return _rich(lines, index) or _plain(lines, index) or _ipython(lines, index)
     if ".py:" in line:
-        return _pytest_long(lines, index) or _ipython(lines, index)
+        return _pytest_long(lines, index) or _plain(lines, index) or _ipython(lines, index)
     return None
 
 
@@ -85,7 +87,7 @@ def _python(lines: Sequence[str], index: int) -> Found | None:
     behind += 1
     marks = lines[behind] if behind < len(lines) and _CARETS.match(lines[behind]) else ""
     # where all blanks in front were lost, the carets stand under nothing
-    marks = marks if indent or _indent(source) else ""
+    marks = marks if (indent or _indent(source)) and not _is_wide(source[: len(marks.rstrip())]) else ""
     frame = _marked(Frame(head["path"], int(head["line"]), function), source, marks)
     return frame, _behind(lines, behind, indent)
 
@@ -135,6 +137,11 @@ def _marked(frame: Frame, source: str, marks: str) -> Frame:
     return Frame(frame.path, frame.line, frame.function, text, column, end)
 
 
+def _is_wide(text: str) -> bool:
+    """Whether characters in it fill two columns: some Pythons count one and some two of them before the carets."""
+    return not text.isascii() and any(east_asian_width(character) in "WF" for character in text)
+
+
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
@@ -144,7 +151,7 @@ def _ipython(lines: Sequence[str], index: int) -> Found | None:
     head = _CELL.match(line) or _IPYTHON.match(line) or _OLD_IPYTHON.match(line)
     if head is None:
         return None
-    for place in range(index + 1, min(index + 1 + _FAR, len(lines))):
+    for place in range(_behind_arguments(lines, index), min(index + 1 + _FAR, len(lines))):
         if arrow := _IPYTHON_ARROW.match(lines[place]):
             return _arrow_frame(lines, place, head, arrow)
         if not _IPYTHON_CONTEXT.match(lines[place]):
@@ -154,6 +161,27 @@ def _ipython(lines: Sequence[str], index: int) -> Found | None:
         return None
     path, function = _head(head)
     return Frame(path, int(number), function), index + 1
+
+
+def _plain(lines: Sequence[str], index: int) -> Found | None:
+    """A frame as IPython prints it under `%xmode Plain`."""
+    head = _PLAIN.match(lines[index])
+    source = _source(lines, index + 1, 1) if head is not None else None
+    if head is None or source is None or _IPYTHON_ARROW.match(source) or _IPYTHON_CONTEXT.match(source):
+        return None
+    return Frame(head["path"], int(head["line"]), head["function"] or "", source.strip()), index + 2
+
+
+def _behind_arguments(lines: Sequence[str], index: int) -> int:
+    """Past the head of a frame, whose arguments may be printed over several lines."""
+    if lines[index].count("(") <= lines[index].count(")"):
+        return index + 1
+    for place in range(index, min(index + _FAR, len(lines))):
+        if _IPYTHON_ARROW.match(lines[place]):
+            break
+        if lines[place].rstrip().endswith(")"):
+            return place + 1
+    return index + 1
 
 
 def _head(head: re.Match[str]) -> tuple[str, str]:
@@ -222,17 +250,21 @@ def _pytest_long(lines: Sequence[str], index: int) -> Found | None:
     for place in range(index - 1, max(index - _FAR, -1), -1):
         if code := _PYTEST_CODE.match(lines[place]):
             marks = lines[place + 1] if _CARETS.match(lines[place + 1]) and lines[place + 1].strip() else ""
-            frame = Frame(head["path"], int(head["line"]), _function_above(lines, place))
-            return _marked(frame, f" {code['text']}", marks), index + 1
+            source = f" {code['text']}"
+            frame = Frame(head["path"], int(head["line"]), _function_above(lines, place, _indent(source)))
+            return _marked(frame, source, marks), index + 1
         if _SEPARATOR.match(lines[place]) or _PYTEST_LONG.match(lines[place]):
             break
     return None
 
 
-def _function_above(lines: Sequence[str], place: int) -> str:
+def _function_above(lines: Sequence[str], place: int, indent: int) -> str:
+    """The function around the line, which has `indent` blanks: not one that ends above it."""
     for above in range(place - 1, max(place - _FAR, -1), -1):
-        if match := _DEF.match(lines[above]):
+        own = _indent(lines[above])
+        if own < indent and (match := _DEF.match(lines[above])):
             return match[1]
+        indent = min(indent, own) if lines[above].strip() else indent
         if _SEPARATOR.match(lines[above]):
             break
     return ""

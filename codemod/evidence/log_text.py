@@ -20,7 +20,7 @@ _ARROW = re.compile(r"\s*-+>\s*\d+\s")
 
 _FILE = re.compile(r'\bFile "[^"]+", line \d+')
 _GLUED_FRAME = re.compile(r'\s*(?<!\S)(File "[^"]+", line \d+(?:, in (?:<\w+>|[\w.<>]+))?)[ \t]*')
-_GLUED_CARETS = re.compile(r"[ \t][~^]*\^[~^]*(?=[ \t]|$)")
+_GLUED_CARETS = re.compile(r"[ \t][~^]*\^[~^]*(?=[ \t]|$)|[ \t]~*\^{2,}~*(?=\w)")
 _GLUED_ERROR = re.compile(r"[ \t]+((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failed|Unsupported): )")
 
 _BORDER = re.compile(r"\s*[│┃|] ?(.*?)\s*[│┃|]\s*$")

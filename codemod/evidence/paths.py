@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+RECORDER = "<torch-codemod trace>"
+"""The file of the frames that stand between a traced program and torch, where a debugger or coverage looks on."""
+
 _GENERATED = re.compile(
     r"torchinductor_[^/]*/|/torchinductor/|^<eval_with_key>|/codecache/|^<fx_generated|torch_compile_debug/"
 )

@@ -167,7 +167,7 @@ def _entry(name: str, number: int, line: str) -> Recorded | FileError | int | No
         if "end" in given:
             return int(given["errors"])
         return _recorded(given)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return FileError(name, "not a line of an evidence file; delete the line, or record anew", number)
 
 

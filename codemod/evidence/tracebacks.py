@@ -11,7 +11,7 @@ from codemod.evidence.failure import Details, Failure, Frame, Kind, Stage
 from codemod.evidence.frames import frame_at, is_pytest_end
 from codemod.evidence.log_text import plain_lines
 from codemod.evidence.messages import recognise
-from codemod.evidence.paths import is_foreign, is_generated
+from codemod.evidence.paths import RECORDER, is_foreign, is_generated
 
 _HEAD = re.compile(r"Traceback (?:of TorchScript\b.{0,40}?)?\(most recent call last\)")
 _INNER_HEAD = re.compile(r"Original Traceback|Traceback of TorchScript")
@@ -79,9 +79,13 @@ def read_log(text: str) -> tuple[Failure, ...]:
     found: list[tuple[int, Failure]] = []
     for numbered in streams.values():
         blocks = _blocks([line for _, line in numbered])
-        chains = _chains(replace(block, number=numbered[block.number][0]) for block in blocks)
+        chains = _chains(_untraced(replace(block, number=numbered[block.number][0])) for block in blocks)
         found += [pair for chain in chains for pair in _failures(chain)]
     return _merged([failure for _, failure in sorted(found, key=lambda pair: pair[0])])
+
+
+def _untraced(block: _Block) -> _Block:
+    return replace(block, frames=tuple(frame for frame in block.frames if frame.path != RECORDER))
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
@@ -208,13 +212,22 @@ def _pytest(
     while behind < len(lines) and _PYTEST_ERROR.match(lines[behind]):
         behind += 1
     told = textwrap.dedent("\n".join(f" {line[1:]}" for line in lines[index:behind])).split("\n")
-    place = next((at for at in range(behind, min(behind + 4, len(lines))) if lines[at].strip()), len(lines))
-    if place < len(lines) and is_pytest_end(lines[place]) and (found := frame_at(lines, place)):
+    if (place := _pytest_end(lines, behind)) is not None and (found := frame_at(lines, place)):
         frames, behind = (*frames, found[0]), found[1]
     message = _message(told, 0)
     outer = _Block(index, frames, message.text, message.apart, message.apart_stage, is_joined)
     inner = [replace(block, number=index, is_joined=True) for block in _blocks(told[message.behind :])]
     return behind, (outer, *inner)
+
+
+def _pytest_end(lines: Sequence[str], index: int) -> int | None:
+    """The place of an error, below the lines marked with `E` and what `--showlocals` prints."""
+    for place in range(index, min(index + _FAR_LINES, len(lines))):
+        if is_pytest_end(lines[place]):
+            return place
+        if _ends_message(lines[place]) or _PYTEST_ERROR.match(lines[place]) or lines[place].startswith(">"):
+            break
+    return None
 
 
 def _chains(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, ...]]:

@@ -48,6 +48,9 @@ _REFUSALS = (
 )
 _INVALID = ("is invalid for input of size", "cannot reshape tensor of 0 elements")
 
+_NAME = "<torch-codemod trace>"
+"""The recorder's file in tracebacks: coverage leaves out what is in no file."""
+
 _SITECUSTOMIZE = """\
 import sys
 _record, _folder = {record!r}, {folder!r}
@@ -56,7 +59,7 @@ sys.modules.pop("sitecustomize", None)
 if sys.version_info >= (3, 9):
     try:
         with open(_record, "rb") as _file:
-            _code = compile(_file.read(), _record, "exec")
+            _code = compile(_file.read(), {name!r}, "exec")
         exec(_code, {{"__name__": "_torch_codemod_record", "__file__": _record}})
     except Exception:
         pass
@@ -408,7 +411,26 @@ class _Recorder:
         sys.modules["ctypes"].pythonapi.PyType_Modified(
             sys.modules["ctypes"].py_object(type(torch._C._VariableFunctions))
         )
+        self._let_swap(torch.utils)
         os.register_at_fork(after_in_child=self.forked)
+
+    def _let_swap(self, utils):
+        """`swap_tensors` refuses what is weakly referenced."""
+        original = getattr(utils, "swap_tensors", None)
+        if original is None:
+            return
+
+        def swap_tensors(t1, t2):
+            self.pending = []
+            try:
+                original(t1, t2)
+            except Exception:
+                _hide(sys._getframe())
+                raise
+
+        swap_tensors.__module__, swap_tensors.__qualname__ = original.__module__, original.__qualname__
+        swap_tensors.__doc__, swap_tensors.__wrapped__ = original.__doc__, original
+        utils.swap_tensors = swap_tensors
 
     def _take(self, torch):
         root = os.path.dirname(torch.__file__)
@@ -432,6 +454,7 @@ class _Recorder:
         recorder = self
 
         def wrapper(*args, **kwargs):
+            __tracebackhide__ = True  # of pytest, where coverage traces
             if is_compiling():  # dynamo knows the call by the receiver's method, not this one
                 return getattr(args[0], name)(*args[1:], **kwargs)
             try:
@@ -527,7 +550,7 @@ def _translated(frame):
             is_propagating = True
         translator = frame.f_locals.get("self") if is_propagating and frame.f_code.co_name == "step" else None
         instruction = getattr(translator, "current_instruction", None)
-        if instruction is not None and translator.f_code.co_filename != __file__:
+        if instruction is not None and translator.f_code.co_filename != _NAME:
             return _instruction_place(translator, instruction)
         frame = frame.f_back
     return None
@@ -764,6 +787,14 @@ class _Finder:
                 return spec
         return None
 
+    def found(self, torch):
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            try:
+                self.recorder.install(torch)
+            except Exception as own:
+                self.recorder.failed(own)
+
 
 class _Loader:
     def __init__(self, loader, finder):
@@ -779,12 +810,10 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        if self.finder in sys.meta_path:
-            sys.meta_path.remove(self.finder)
-            try:
-                self.finder.recorder.install(module)
-            except Exception as own:
-                self.finder.recorder.failed(own)
+        self.finder.found(module)
+
+    # Python takes frames of importlib's file out of the traceback where torch cannot be imported.
+    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
 
 
 def _start(output):
@@ -808,7 +837,7 @@ def _main(arguments):
     folder = output + ".site"
     os.makedirs(folder, exist_ok=True)
     with _open(os.path.join(folder, "sitecustomize.py"), "w", encoding="utf-8") as file:
-        file.write(_SITECUSTOMIZE.format(record=os.path.abspath(__file__), folder=folder))
+        file.write(_SITECUSTOMIZE.format(record=os.path.abspath(__file__), folder=folder, name=_NAME))
     paths = [folder, os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else [folder]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), **{OUTPUT: output})
     sys.stdout.flush()

@@ -100,6 +100,14 @@ def test_the_interpreter_may_stand_in_front(project: Path) -> None:
     assert "1 site recorded, 1 refused" in ended.stderr
 
 
+def test_the_options_of_an_interpreter_in_front_are_its_own(project: Path) -> None:
+    (project / "program.py").write_text("import sys\nprint(sys.flags.optimize, sys.flags.dev_mode, sys.argv)\n")
+    for program in (["program.py", "x"], ["-m", "program", "x"]):
+        given = [sys.executable, "-m", "codemod", "trace", "--", sys.executable, "-OO", "-X", "dev", *program]
+        ended = subprocess.run(given, cwd=project, capture_output=True, text=True)
+        assert (ended.returncode, ended.stdout[:7], ended.stdout[-7:]) == (0, "2 True ", ", 'x']\n")
+
+
 def test_a_program_that_kills_itself_ends_as_in_a_shell(project: Path) -> None:
     (project / "program.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     ended = trace(project, "--", "program.py")
@@ -161,6 +169,44 @@ def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
         assert process.wait(20) == 5
 
 
+def test_ctrl_c_at_a_terminal_reaches_a_program_once_though_its_stdin_is_a_pipe(project: Path) -> None:
+    (project / "program.py").write_text(
+        "import signal, sys, time\nseen = []\nsignal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
+        "print('ready', flush=True)\nwhile not seen: time.sleep(0.01)\ntime.sleep(1)\nsys.exit(len(seen))\n"
+    )
+    given = [sys.executable, "-m", "codemod", "trace", "--python", sys.executable, "--", "program.py"]
+    master, terminal = os.openpty()
+    # a session whose terminal is this one
+    script = "import fcntl, os, sys, termios; fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)\n"
+    script += "os.execv(sys.argv[2], sys.argv[2:])"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(terminal), *given],
+        cwd=project,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        pass_fds=[terminal],
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.write(master, b"\x03")
+        assert process.wait(20) == 1
+    os.close(master)
+    os.close(terminal)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a full device")
+def test_evidence_that_cannot_be_written_leaves_the_exit_code(project: Path) -> None:
+    given = [sys.executable, "-m", "codemod", "trace", "--output", "/dev/full", "--", sys.executable, "program.py"]
+    ended = subprocess.run(given, cwd=project, input="given", capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (7, "[] given\n")
+    why = "--output /dev/full: cannot be written (No space left on device); record anew"
+    assert ended.stderr.endswith(f"torch-codemod: {why}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -173,6 +219,9 @@ def test_a_signal_reaches_the_program(project: Path, name: str) -> None:
             "no-command: neither a script nor a command written in Python; try `-- -m no-command`",
         ),
         (["--", "sh", "x.sh"], "sh: neither a script nor a command written in Python; try `-- -m sh`"),
+        (["--", "python", "-u"], "nothing to run; end with `-- script.py` or `-- -m module`"),
+        (["--", "python", "-sE", "x.py"], "-sE: with it Python does not load the recorder; leave it out"),
+        (["--", "python", "-c", "1"], "-c: neither a script nor -m; begin with one of them after `--`"),
         (["--", "-c", "1"], "-c: neither a script nor -m; begin with one of them after `--`"),
         (["--output", ".", "--", "program.py"], "--output .: is a folder; check the path"),
         (["--output", "no/x", "--", "program.py"], "--output no/x: its folder does not exist; check the path"),

@@ -45,9 +45,9 @@ def test_a_line_that_stands_twice_elsewhere_names_nothing() -> None:
 
 def test_a_line_without_its_text_must_stand_in_the_function_that_is_named() -> None:
     text = "class Net:\n    def f(self, x):\n        pass\n\n    @one\n    def g(self, x):\n        return x.view(-1)\n"
-    for function in ("g", "Net.g", "torch_dynamo_resume_in_g_at_6", "<lambda>"):
+    for function in ("g", "Net.g", "torch_dynamo_resume_in_g_at_6"):
         assert found(text, at(7, function=function)) == ["x.view(-1)"]
-    for function in ("f", "Net.f", "h"):
+    for function in ("f", "Net.f", "h", "<lambda>", "<listcomp>"):
         assert found(text, at(7, function=function)) == []
 
 
@@ -199,6 +199,11 @@ def test_names_bound_to_an_op_are_known() -> None:
     assert found("y = getattr(x, 'view')(-1)\n", at(1)) == ["getattr(x, 'view')(-1)"]
 
 
+def test_behind_the_name_of_an_op_the_tensor_may_come_first() -> None:
+    text = "flat = torch.Tensor.view\ny = x.view(5, 7) + flat(x, 5, 7)\n"
+    assert found(text, at(2), Kind.SHAPE_INVALID, (5, 7)) == ["x.view(5, 7)", "flat(x, 5, 7)"]
+
+
 def test_a_lambda_is_its_own_frame() -> None:
     text = "y = (lambda t: t.view(-1))(x.view(1))\n"
     assert found(text, at(1, function="<lambda>")) == ["t.view(-1)"]
@@ -232,3 +237,60 @@ def test_a_name_that_is_computed_is_told() -> None:
     failure = Failure(Kind.VIEW_REFUSED, "RuntimeError: it", (at(2, function="f"),))
     site = find_site(ast.parse(text), text, failure.frames[0], failure)
     assert site.why == "line 2 calls a method by a name that is computed, `how`: no call to rewrite there"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "getattr(y, how)(-1)",
+        "partial(Tensor.view, y)(-1)",
+        "methodcaller('view', -1)(y)",
+        "bound(-1)",
+        "chosen(y, -1)",
+        "OPS['flat'](y, -1)",
+        "fn(y, -1)",
+        "fn(y, *s)",
+        "sum(map(y.view, s))",
+        "reduce(Tensor.view, s, y)",
+    ],
+)
+def test_a_view_that_may_be_another_than_the_written_one_is_not_chosen(call: str) -> None:
+    text = (
+        "bound = partial(Tensor.view, y)\nchosen = Tensor.view if y else torch.reshape\nOPS = {'flat': Tensor.view}\n"
+    )
+    text += f"def f(x, y, fn, s, how):\n    return x.view(-1) + {call}\n"
+    assert len(found(text, at(5, function="f"))) == 2
+    assert found(text, at(5, f"return x.view(-1) + {call}", 8, 18, "f")) == ["x.view(-1)"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fn(y)",
+        "fn(x.sum(-1))",
+        "getattr(F, how)(y)",
+        "norm(y)",
+        "sorted(s)",
+        "y.view(3)",
+        "map(str, s)",
+        "methodcaller('sum')(y)",
+    ],
+)
+def test_what_runs_no_view_leaves_the_written_one(call: str) -> None:
+    bound = "norm = partial(LayerNorm, eps=1); view = Tensor.view\n"
+    text = f"{bound}def f(x, y, fn, s, how):\n    return z.view(2) + {call}\n"
+    assert found(text, at(3, function="f"), target=(2,)) == ["z.view(2)"]
+
+
+def test_a_frame_has_only_its_own_calls() -> None:
+    text = "def f(x, xs):\n    return x.view(-1) + g(lambda t: p(t), [t.view(2) for t in xs.view(3)], "
+    text += "(t.view(4) for t in xs))\n"
+    assert found(text, at(2, function="<lambda>")) == []
+    assert found(text, at(2, function="f.<locals>.<lambda>")) == []
+    assert found(text, at(2, function="<listcomp>")) == ["t.view(2)"]
+    assert found(text, at(2, function="f.<locals>.<genexpr>")) == ["t.view(4)"]
+    # Python 3.12 runs comprehensions in the frame around them
+    assert sorted(found(text, at(2, function="f"))) == ["t.view(2)", "x.view(-1)", "xs.view(3)"]
+    assert found("class A:\n    @one(x.view(1))\n    def f(self, y=x.view(2)): y.view(3)\n", at(3, function="A")) == [
+        "x.view(2)"
+    ]

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codemod.evidence.failure import Kind
+from codemod.evidence.failure import Frame, Kind
 from codemod.evidence.log_text import decode_log, plain_lines
 from codemod.evidence.tracebacks import read_log
 from tests.evidence.real_logs import PROGRAM, found_at, logs_of, marked
@@ -43,6 +43,10 @@ from model import outer
 
 def test_shape() -> None:
     assert outer(torch.rand(2, 3, 4)).shape == (2, 12)
+"""
+OTHER = """\
+def test_after():
+    assert "x" == "y"
 """
 WARNING = """\
 /env/lib/python3.11/site-packages/torch/autograd/graph.py:829: UserWarning: Grad strides do not match bucket view \
@@ -194,11 +198,18 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     folder = tmp_path_factory.mktemp("forms")
     (folder / "model.py").write_text(MODEL)
     (folder / "test_model.py").write_text(TEST)
+    (folder / "test_other.py").write_text(OTHER)
     script = """
 import sys, pytest
 for style in ("long", "short", "native", "auto", "line"):
     print("@@", style, flush=True)
     pytest.main(["-p", "no:cacheprovider", "--color", sys.argv[1], "--tb", style, "test_model.py"])
+print("@@", "locals", flush=True)
+pytest.main(["-p", "no:cacheprovider", "--color", sys.argv[1], "-vv", "--showlocals", "test_model.py"])
+print("@@", "junit", flush=True)
+pytest.main(["-p", "no:cacheprovider", "-q", "--junitxml", "junit.xml", "test_model.py", "test_other.py"])
+print("@@", "xml", flush=True)
+print(open("junit.xml").read())
 print("@@", "rich", flush=True)
 import torch, model
 from rich.console import Console
@@ -222,12 +233,61 @@ except RuntimeError:
     return outputs
 
 
-@pytest.mark.parametrize("form", ["long no", "long yes", "short no", "short yes", "native no", "auto no", "auto yes"])
+@pytest.mark.parametrize(
+    "form",
+    ["long no", "long yes", "short no", "short yes", "native no", "auto no", "auto yes", "locals no", "locals yes"],
+)
 def test_pytest_is_read(forms: Mapping[str, str], form: str) -> None:
     (failure,) = read_log(forms[form])
     assert failure.frames[-1].text == "return y.view(y.shape[0], -1) + x.view(2, -1)"
     if sys.version_info >= (3, 11):
         assert found_at(failure, MODEL, "src/model.py") == (6, 14)
+
+
+def test_the_junit_file_of_pytest_is_read(forms: Mapping[str, str]) -> None:
+    sites = [found_at(failure, MODEL, "src/model.py") for failure in read_log(forms["xml no"])]
+    assert (6, 14) in sites or sys.version_info < (3, 11)
+
+
+def test_the_function_around_a_line_of_pytest_is_not_one_that_ends_above_it() -> None:
+    text = (
+        "    def outer(x):\n        def inner(t):\n            return t.view(-1)\n    \n        return torch.cat([\n"
+        ">           x.view(-1),\nE           RuntimeError: view size is not compatible with input tensor's size\n\n"
+        "src/model.py:6: RuntimeError\n"
+    )
+    (failure,) = read_log(text)
+    assert failure.frames[-1].function == "outer"
+
+
+def test_carets_behind_characters_of_two_columns_choose_no_call() -> None:
+    line = 'z = f("日本語日本語日本語日本語", x.view(-1), y.view(-1))'
+    carets = " " * (line.index("y.view")) + "^^^^^^^^^^"
+    text = (
+        f'Traceback (most recent call last):\n  File "/src/model.py", line 1, in <module>\n    {line}\n    {carets}\n'
+        "RuntimeError: view size is not compatible with input tensor's size and stride\n"
+    )
+    (failure,) = read_log(text)
+    assert "2 calls fit" in str(found_at(failure, line, "src/model.py"))
+
+
+@pytest.mark.parametrize("mode", ["Verbose", "Plain"])
+def test_other_modes_of_ipython_are_read(mode: str) -> None:
+    heads = {
+        "Verbose": "File /repo/model.py:6, in rows(x=tensor([[[0.6939, 0.7677],\n     ...46],\n         [0.2275]]]))\n"
+        "      4 def rows(x):\n      5     y = x.mT\n----> 6     return y.view(2, -1)\n        y = tensor([[0.1]])\n",
+        "Plain": "  File /repo/main.py:3\n    rows(x): print(x)\n"
+        "  File /repo/model.py:6 in rows\n    return y.view(2, -1)\n",
+    }
+    (failure,) = read_log(
+        f"RuntimeError      Traceback (most recent call last)\n{heads[mode]}"
+        "RuntimeError: view size is not compatible with input tensor's size and stride\n"
+    )
+    assert failure.frames[-1] == Frame("/repo/model.py", 6, "rows", "return y.view(2, -1)")
+
+
+def test_tracebacks_glued_without_blanks_are_read() -> None:
+    (failure,) = read_log(log("called").strip().replace("\n", "") + "\n")
+    assert found_at(failure) == marked("called")[0]
 
 
 def test_pytest_with_one_line_a_failure_names_no_call(forms: Mapping[str, str]) -> None:

@@ -104,8 +104,10 @@ def test_errors_of_the_recorder_are_summed() -> None:
 
 
 def test_a_bad_line_is_named_and_the_others_are_read() -> None:
-    recordings, errors = parse(HEADER, "{nonsense", site(), '{"path": "/p/net.py"}', site(calls=[]), "[1]", END)
-    assert [error.line for error in errors] == [2, 4, 5, 6]
+    recordings, errors = parse(
+        HEADER, "{nonsense", site(), '{"path": "/p/net.py"}', site(calls=[]), "[1]", "[" * 99_999, site(line=1e999), END
+    )
+    assert [error.line for error in errors] == [2, 4, 5, 6, 7, 8]
     assert errors[0].path == "evidence.jsonl"
     assert errors[0].why == "not a line of an evidence file; delete the line, or record anew"
     assert len(recordings.sites) == 1

@@ -19,6 +19,7 @@ from textwrap import dedent
 import pytest
 
 from codemod.evidence.recorded import Recorded, Recordings, read_recordings
+from codemod.evidence.tracebacks import read_log
 
 RECORD = str(resources.files("codemod") / "guest" / "record.py")
 
@@ -231,8 +232,18 @@ def test_tracebacks_are_those_of_an_untraced_run(tmp_path: Path) -> None:
         """,
     )
     assert ended.status == 1
-    assert "record.py" not in ended.stderr
+    assert "torch-codemod" not in ended.stderr
     assert "x.t().view(-1)" in ended.stderr
+
+
+def test_torch_that_cannot_be_imported_fails_as_ever(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("import missing_part\n")
+    ended, _ = trace(tmp_path, "import torch\n")
+    assert "No module named 'missing_part'" in ended.stderr
+    (tmp_path / "torch" / "__init__.py").write_text("1 / 0\n")
+    ended, _ = trace(tmp_path, "import torch\n")
+    assert "ZeroDivisionError" in ended.stderr
 
 
 def test_the_program_finds_all_as_it_is_without(tmp_path: Path) -> None:
@@ -270,7 +281,7 @@ def test_torch_stays_what_it_is(tmp_path: Path) -> None:
     ended, _ = trace(
         tmp_path,
         """\
-        import copy, inspect, pickle
+        import copy, inspect, pickle, traceback, weakref
 
         import torch
 
@@ -305,6 +316,14 @@ def test_torch_stays_what_it_is(tmp_path: Path) -> None:
         p, q = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(2))
         p.view(2)
         torch.utils.swap_tensors(p, q)
+        y, z = torch.zeros(2), torch.zeros(2)
+        y.view(2)
+        torch.utils.swap_tensors(y, z)
+        kept = weakref.ref(y)
+        try:
+            torch.utils.swap_tensors(y, z)
+        except RuntimeError:
+            traceback.print_exc()
         """,
     )
     assert ended.status == 0, ended.stderr
@@ -460,10 +479,36 @@ def test_pytest_with_workers_passes_as_ever(tmp_path: Path) -> None:
     ended = run(tmp_path, command(tmp_path, arguments))
     assert ended.status == 1, ended.stderr
     assert "1 failed, 5 passed" in ended.stdout
-    assert "record.py" not in ended.stdout
+    assert "torch-codemod" not in ended.stdout
     recordings = recorded(tmp_path)
     assert sum(site.calls for site in recordings.sites if site.path.endswith("test_net.py")) == 6
     assert sum(site.refused for site in recordings.sites) == 1
+
+
+def test_under_a_tracer_the_recorder_is_in_no_file_and_the_log_tells_the_call(tmp_path: Path) -> None:
+    program = """\
+    import sys, torch
+
+    files = set()
+
+    def follow(frame, event, argument):
+        files.add(frame.f_code.co_filename)
+        return follow
+
+    def refused(x):
+        return x.t().view(-1)
+
+    sys.settrace(follow)
+    torch.zeros(4).view(2, 2)
+    print([name for name in sorted(files) if "trace>" in name or "record.py" in name])
+    refused(torch.ones(2, 3))
+    """
+    (tmp_path / "program.py").write_text(dedent(program))
+    (tmp_path / "parts").mkdir()
+    ended = run(tmp_path, command(tmp_path, ["program.py"]))
+    assert ended.stdout == "['<torch-codemod trace>']\n"
+    (failure,) = read_log(ended.stderr)
+    assert failure.frames[-1].text == "return x.t().view(-1)"
 
 
 def test_a_module_runs_as_main(tmp_path: Path) -> None:
