@@ -123,7 +123,7 @@ KNOWN_ISSUES = (
         since="2.13",
         fixed=None,
         recognise=(r"cannot determine truth value of Relational",),
-        cure="dynamic=True leaves every size open: make only those so that vary, as torch._dynamo.mark_dynamic(x, 0) does",
+        cure="not dynamic=True, which leaves every size open, but torch._dynamo.mark_dynamic(x, 0) for those that vary",
         source=f"{_TORCH}/issues/185510",
         needs_eager=True,
     ),
