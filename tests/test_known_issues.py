@@ -161,6 +161,35 @@ def test_the_setting_that_is_passed_about_for_aliased_outputs_gives_wrong_values
     assert not torch.allclose(found[0], expected[0], atol=1e-3)
 
 
+class Gated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+        self.gate = nn.Conv2d(2, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        largest = y.max(dim=1)[0].unsqueeze(1)
+        return self.gate(torch.cat((largest, y.mean(dim=1).unsqueeze(1)), dim=1))
+
+
+@needs_compiler
+def test_strides_that_inductor_cannot_order_are_so_only_while_every_size_is_open() -> None:
+    issue, program, x = ISSUES["symbolic-sizes-compared"], Gated(), conv_input().requires_grad_()
+    assert issue.is_in(torch.__version__)
+    with pytest.raises(Exception) as caught:
+        torch.compile(program, dynamic=True, fullgraph=True)(x)
+    assert any(recognised(issue, str(caught.value)))
+    torch._dynamo.reset()
+    marked = x.detach().clone().requires_grad_()
+    torch._dynamo.mark_dynamic(marked, 0)
+    compiled = torch.compile(program, fullgraph=True)(marked)
+    compiled.sum().backward()
+    program(x).sum().backward()
+    torch.testing.assert_close(compiled, program(x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(marked.grad, x.grad, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("message", "operation", "stage", "eager_passes"),
     [

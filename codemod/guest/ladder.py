@@ -12,6 +12,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import itertools
 import json
 import linecache
 import math
@@ -567,11 +568,20 @@ class Failure:
             "type": kind,
             "message": _message(message),
             "operation": operation,
-            "frames": self._sections()
-            or self._of_nodes(nodes, operation)
-            or (self._users(_frames(node.stack_trace or "")) if node is not None else [])
-            or self._users(self.stack),
+            "frames": self._places(nodes, operation, node, _is_users)
+            or self._places(nodes, operation, node, _is_not_torchs),
         }
+
+    def _places(self, nodes, operation, node, is_wanted):
+        """The frames that lead to it, out of files that are wanted, from whoever tells of some first."""
+        told = itertools.chain(
+            self._sections(),
+            [self._of_nodes(nodes, operation)],
+            [_frames(node.stack_trace or "")] if node is not None else [],
+            [self.stack],
+        )
+        wanted = ([one for one in frames if is_wanted(one["path"], self.request)] for frames in told)
+        return next(filter(None, wanted), [])
 
     def _innermost(self):
         """(class, text) of what was raised first, out of the compilers' wrappings."""
@@ -619,13 +629,8 @@ class Failure:
         return None
 
     def _sections(self):
-        """The user's frames that the text itself lists, under the heading of each rung's own kind."""
-        for heading in _SECTIONS:
-            _, found, rest = self.text.partition(heading)
-            frames = self._users(_frames(rest)) if found else []
-            if frames:
-                return frames
-        return []
+        """The frames that the text itself lists, under the heading of each rung's own kind."""
+        return [_frames(self.text.partition(heading)[2]) for heading in _SECTIONS]
 
     def _of_nodes(self, names, operation):
         """The frames that a recorded graph keeps for those nodes, or for its only nodes with that operation."""
@@ -635,10 +640,7 @@ class Failure:
             written = operation.replace(".", "_")  # as C++ spells it
             nodes = [node for node in recorded if _bare(str(node.target)).replace(".", "_") == written]
         traces = list(dict.fromkeys(node.stack_trace for node in nodes))
-        return self._users(_frames(traces[-1])) if names or len(traces) == 1 else []
-
-    def _users(self, frames):
-        return [frame for frame in frames if _is_users(frame["path"], self.request)]
+        return _frames(traces[-1]) if traces and (names or len(traces) == 1) else []
 
 
 def _interpreted(error):
@@ -692,17 +694,31 @@ def _frame(path, line, function):
 
 def _is_users(path, request):
     """Neither torch, nor Python, nor an installed package other than the target's own, nor generated code."""
-    real = Path(path).resolve()
-    if path.startswith("<") or ":codegen(" in path or _HERE in real.parents:
-        return False
     own = (Path.cwd() / _parts(request["target"])[0]).resolve().parent
     if "site-packages" in own.parts:
-        return own in real.parents
-    folders = [Path(sysconfig.get_path("stdlib")), *_cache_folders()]
+        return own in Path(path).resolve().parents and not _is_generated(path)
+    return _is_not_torchs(path, request) and not _is_installed(Path(path).resolve())
+
+
+def _is_not_torchs(path, request):
+    """The user's, or an installed package's that is on neither torch's side nor Python's."""
+    real = Path(path).resolve()
+    if _is_generated(path) or _HERE in real.parents:
+        return False
+    folders = _cache_folders()
+    if not _is_installed(real):
+        folders.append(Path(sysconfig.get_path("stdlib")))  # which has the installed packages beneath it
     if "torch" in sys.modules:
         folders.append(Path(sys.modules["torch"].__file__).parent)
-    is_installed = "site-packages" in real.parts or "dist-packages" in real.parts
-    return not is_installed and not any(folder.resolve() in real.parents for folder in folders)
+    return not any(folder.resolve() in real.parents for folder in folders)
+
+
+def _is_generated(path):
+    return path.startswith("<") or ":codegen(" in path
+
+
+def _is_installed(real):
+    return "site-packages" in real.parts or "dist-packages" in real.parts
 
 
 def _cache_folders():

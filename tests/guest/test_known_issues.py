@@ -31,6 +31,18 @@ BEFORE_CONV = NET.format(body="y = torch.matrix_exp(x)", result="self.conv(y)")
 ALIASED = NET.format(body="y = self.conv(x)", result="y.view(2, -1), y.view(2, 4, -1)")
 COMPLEX = NET.format(body="y = self.conv(x)", result="y.view(torch.complex64)")
 CAT = "def f(x):\n    return torch.cat([x, x], 1).permute(0, 2, 3, 1).view(-1)\n"
+OPEN_SIZES = """\
+class f(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3, stride=2, padding=1)
+        self.gate = torch.nn.Conv2d(2, 1, 3, padding=1)
+
+    def forward(self, x):
+        y = self.conv(x)
+        largest = y.max(dim=1)[0].unsqueeze(1)
+        return self.gate(torch.cat((largest, y.mean(dim=1).unsqueeze(1)), dim=1))
+"""
 ROLL = "def f(x):\n    return x.roll(1, 1).permute(0, 2, 3, 1).view(-1)\n"
 
 
@@ -60,6 +72,11 @@ ROLL = "def f(x):\n    return x.roll(1, 1).permute(0, 2, 3, 1).view(-1)\n"
         pytest.param(
             *(COMPLEX, IMAGES, "aot_eager_decomp_partition", "inductor", "view.dtype"),
             *("return y.view(torch.complex64)", "complex-view-after-conv"),
+            marks=needs_compiler,
+        ),
+        pytest.param(
+            *(OPEN_SIZES, IMAGES, "inductor", "inductor_dynamic", "unsqueeze"),
+            *("largest = y.max(dim=1)[0].unsqueeze(1)", "symbolic-sizes-compared"),
             marks=needs_compiler,
         ),
         (

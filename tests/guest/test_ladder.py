@@ -107,6 +107,19 @@ def test_a_failure_names_stage_class_message_and_the_users_line(stand: Stand) ->
     ]
 
 
+def test_a_failure_that_only_a_package_has_lines_of_names_those(stand: Stand, tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "of_others.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x.t().view(-1)\n"
+    )
+    program = f"import sys\nsys.path.append({str(tmp_path / 'site-packages')!r})\nfrom of_others import Net"
+    inputs = "torch.ones(2, 3)"
+    bare = stand("eager", f"{program} as f\n", inputs=inputs)["failure"]
+    assert [frame["text"] for frame in bare["frames"]] == ["return x.t().view(-1)"]
+    called = stand("eager", f"{program}\ndef f(x):\n    return Net()(x)\n", inputs=inputs)["failure"]
+    assert [frame["text"] for frame in called["frames"]] == ["return Net()(x)"]
+
+
 def test_a_failure_in_backward_says_so(stand: Stand) -> None:
     program = (
         "class Flat(torch.autograd.Function):\n"
