@@ -151,12 +151,22 @@ def gumbel_softmax(logits: Layout, *ignored: Value) -> Layout:
         "F.scaled_dot_product_attention(image, image, image)",
         "F.scaled_dot_product_attention(x, x, x[..., :1])",
         "F.scaled_dot_product_attention(image.transpose(1, 2), image.transpose(1, 2), image.transpose(1, 2))",
+        "F.scaled_dot_product_attention(x[:1], x, x)",
+        "F.scaled_dot_product_attention(image[:, :1], image, image)",
+        "F.scaled_dot_product_attention(volume.transpose(1, 2), volume.transpose(1, 2), volume.transpose(1, 2))",
+        "F.scaled_dot_product_attention(volume.mT, volume.mT, volume.mT, attn_mask=volume.new_zeros(6, 6))",
     ),
 )
 def scaled_dot_product_attention(query: Layout, key: Layout, value: Layout, *ignored: Value) -> Layout:
+    """Only four dims have a fused kernel; for any other number it is a product of matrices, which is contiguous."""
     last = positions(value, (-1,))
-    size = UNKNOWN if last is None else last[0].sizes[-1]
-    return by_backend(with_last(query, size), _ATTENTION)
+    result = with_last(query, UNKNOWN if last is None else last[0].sizes[-1])
+    if any(operand.rank is None or operand.rank < 2 for operand in (query, key, value)):
+        return by_backend(result, _ATTENTION)
+    batch = broadcast([Layout(operand.dims[:-2]) for operand in (query, key, value)])
+    if batch is not None:
+        result = sized([*batch.dims, *result.dims[-2:]])
+    return by_backend(result, _ATTENTION) if result.rank == 4 else result
 
 
 @op(
