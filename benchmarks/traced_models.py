@@ -127,7 +127,9 @@ def _characters(lines: Sequence[str], line: int | None, node: ast.expr) -> int:
 
 
 def told(recorded: dict[Path, list[Recorded]], *more: str) -> list[dict[str, Any]]:
-    """The sites of the files that ran, as `run` tells them."""
+    """The sites of the files that ran, as `run` tells them; without a path it would go over the working folder."""
+    if not recorded:
+        return []
     command = [sys.executable, "-m", "codemod", "run", *map(str, recorded), "--format", "json", "--no-cache"]
     command += ["--select", "view-to-reshape", *more]
     sites: list[dict[str, Any]] = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)["sites"]

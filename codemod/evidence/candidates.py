@@ -71,7 +71,8 @@ def line_of(tree: ast.AST, text: str, frame: Frame, frames: Sequence[Frame] = ()
     """The line of the file that the frame stands for; None where its text is gone or stands at several places.
 
     A line outside of the function that the frame names is another one, where the file has changed.  Where another of
-    the `frames` of the traceback shows that it has, the line's number tells nothing.
+    the `frames` of the traceback shows that it has, the line's number tells nothing; where the text of one is gone, the
+    file may be another one altogether, and only the number's own line counts.
     """
     lines = re.split(r"\r\n|\r|\n", text)
     is_counted = not is_cell(frame.path) and 0 < frame.line <= len(lines)
@@ -83,12 +84,20 @@ def line_of(tree: ast.AST, text: str, frame: Frame, frames: Sequence[Frame] = ()
         return frame.line if is_there and (named or not _is_function(frame.function)) else None
     if is_there and _is_same(lines[frame.line - 1], frame.text, _SHORT):
         return frame.line
+    if any(_is_gone(lines, other) for other in frames if other.path == frame.path):
+        return None
     hits = [number for number, line in enumerate(lines, start=1) if _is_same(line, frame.text, _LONG)]
     inside = [hit for hit in hits if _is_inside(hit, named)]
     for found in (inside, hits):
         if len(found) == 1:
             return found[0]
     return None
+
+
+def _is_gone(lines: Sequence[str], frame: Frame) -> bool:
+    """Does the frame's text stand nowhere in the file?"""
+    text = (frame.text or "").strip()
+    return len(text) >= _SHORT and not any(_is_same(line, text, _SHORT) for line in lines)
 
 
 def _is_moved(lines: Sequence[str], frame: Frame) -> bool:

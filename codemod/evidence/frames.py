@@ -88,8 +88,17 @@ def _python(lines: Sequence[str], index: int) -> Found | None:
     marks = lines[behind] if behind < len(lines) and _CARETS.match(lines[behind]) else ""
     # where all blanks in front were lost, the carets stand under nothing
     marks = marks if (indent or _indent(source)) and not _is_wide(source[: len(marks.rstrip())]) else ""
+    # of what is repeated only the line is the same, and the carets are those of the first
+    marks = "" if _is_repeated(lines, behind) else marks
     frame = _marked(Frame(head["path"], int(head["line"]), function), source, marks)
     return frame, _behind(lines, behind, indent)
+
+
+def _is_repeated(lines: Sequence[str], index: int) -> bool:
+    """Whether Python says, behind carets or at once, that it leaves out frames like the one above."""
+    while index < len(lines) and lines[index].strip() and _CARETS.match(lines[index]):
+        index += 1
+    return index < len(lines) and bool(_REPEATED.match(lines[index]))
 
 
 def _source(lines: Sequence[str], index: int, indent: int) -> str | None:

@@ -51,6 +51,13 @@ def test_a_line_without_its_text_must_stand_in_the_function_that_is_named() -> N
         assert found(text, at(7, function=function)) == []
 
 
+def test_a_line_that_moved_in_a_file_that_no_longer_holds_its_caller_names_nothing() -> None:
+    text = "def f(x):\n    return x.view(x.size(0), -1)\n\n\nf(torch.rand(2, 3, 4))\n"
+    tree, inner = ast.parse(text), at(9, "return x.view(x.size(0), -1)", function="f")
+    assert line_of(tree, text, inner, (at(14, "f(torch.rand(2, 3, 4))", function="<module>"), inner)) == 2
+    assert line_of(tree, text, inner, (at(14, "loss = criterion(f(images))", function="<module>"), inner)) is None
+
+
 def test_the_same_text_in_another_function_is_not_meant() -> None:
     body = "    return x.view(-1)\n"
     text = f"def a(x):\n{body}\n\ndef b(y):\n    y = y.t()\n    return y.view(-1)\n\n\ndef c(x):\n{body}"

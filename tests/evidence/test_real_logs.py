@@ -16,6 +16,7 @@ EAGER = (
     *("merged", "two_on_a_line", "through_comprehension", "over_lines", "as_other", "unbound", "renamed", "by_lambda"),
     *("by_literal", "reshaped", "as_bytes", "as_complex", "called", "module", "vmap", "device", "subclass", "fake"),
     *("chained", "logged", "backward", "worker", "listed", "summed", "threaded", "pooled", "anomalous"),
+    "repeated",
 )
 WITHOUT_SITE = ("installed", "by_name", "no_batch", "anew", "graph")
 ALL = (*EAGER, *WITHOUT_SITE, "handled")
