@@ -48,6 +48,8 @@ def chunked_bmm(
     program takes any batch, in eager's memory.  Eager code has no use for `max_batch`, and with `out=`, under
     `torch.func` transforms and in torch before 2.8 a program holds one bmm nevertheless.
     """
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunked_bmm: chunk={chunk}; give 1 or more")
     if is_compiling():
         return _traced(input, mat2, chunk, max_batch) if out is None else torch.bmm(input, mat2, out=out)
     if type(input) not in _PLAIN or type(mat2) not in _PLAIN or _is_tracing():
@@ -153,9 +155,11 @@ def _are_alike(input: torch.Tensor, mat2: torch.Tensor) -> bool:
 
 
 def _are_looked_through(*operands: torch.Tensor) -> bool:
-    """By a functorch transform, forward-mode AD or a tracer."""
+    """By a functorch transform, batched gradients, forward-mode AD or a tracer."""
     functorch = torch._C._functorch
     if functorch.maybe_current_level() is not None or any(map(functorch.is_functorch_wrapped_tensor, operands)):
+        return True
+    if any(map(functorch.is_legacy_batchedtensor, operands)):  # of `is_grads_batched` and vectorized Jacobians
         return True
     if torch.utils._python_dispatch._get_current_dispatch_mode() is not None:
         return True
@@ -183,6 +187,8 @@ def _autocast_dtype(input: torch.Tensor) -> torch.dtype | None:
 
 def _into(input: torch.Tensor, mat2: torch.Tensor, out: torch.Tensor, step: int) -> torch.Tensor:
     """Fill `out` chunk by chunk where torch.bmm would fill it as it is; else leave it to torch.bmm."""
+    if type(out) not in _PLAIN or out.layout is not torch.strided:
+        return torch.bmm(input, mat2, out=out)
     shape = (input.shape[0], input.shape[1], mat2.shape[2])
     tracked = torch.is_grad_enabled() and (input.requires_grad or mat2.requires_grad or out.requires_grad)
     if out.shape != shape or out.dtype != input.dtype or out.device != input.device or tracked:

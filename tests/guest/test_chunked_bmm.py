@@ -101,6 +101,17 @@ def test_gradients_and_their_gradients(needs: tuple[bool, bool], dtype: torch.dt
     assert torch.autograd.gradgradcheck(lambda x, y: chunked_bmm(x, y, chunk=3), (a, b))
 
 
+def test_batched_gradients() -> None:
+    a, b = (tensor.requires_grad_() for tensor in _pair())
+    weights = torch.randn(5, 7, 2, 4, dtype=torch.float64)
+    expected, found = (
+        torch.autograd.grad(result, (a, b), weights, is_grads_batched=True)
+        for result in (torch.bmm(a, b), chunked_bmm(a, b, chunk=2))
+    )
+    torch.testing.assert_close(found, expected)
+    assert torch.autograd.gradcheck(lambda a, b: chunked_bmm(a, b, chunk=2), (a, b), check_batched_grad=True)
+
+
 def test_nothing_is_recorded_without_gradients() -> None:
     a, b = _pair()
     assert not chunked_bmm(a, b, chunk=3).requires_grad
@@ -153,6 +164,23 @@ def test_out_is_filled() -> None:
         torch.testing.assert_close(out, torch.bmm(a, b))
     with pytest.raises(RuntimeError):
         chunked_bmm(a, b, out=torch.zeros(7, 2, 4), chunk=3)
+
+
+@pytest.mark.parametrize("out", [torch.zeros(7, 2, 4).to_sparse(), 3], ids=["sparse", "int"])
+def test_an_out_that_bmm_refuses_meets_its_error(out: object) -> None:
+    a, b = _pair(dtype=torch.float32)
+    errors = []
+    for form in (torch.bmm, chunked_bmm):
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            form(a, b, out=out, **({} if form is torch.bmm else {"chunk": 2}))
+        errors.append((caught.type, str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("chunk", [0, -1])
+def test_a_chunk_that_holds_nothing_is_told(chunk: int) -> None:
+    with pytest.raises(ValueError, match=f"chunk={chunk}; give 1 or more"):
+        chunked_bmm(*_pair(), chunk=chunk)
 
 
 def test_a_parameter_and_a_tensor_are_chunked() -> None:
