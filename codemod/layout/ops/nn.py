@@ -161,12 +161,13 @@ def scaled_dot_product_attention(query: Layout, key: Layout, value: Layout, *ign
     """Only four dims have a fused kernel; for any other number it is a product of matrices, which is contiguous."""
     last = positions(value, (-1,))
     result = with_last(query, UNKNOWN if last is None else last[0].sizes[-1])
-    if any(operand.rank is None or operand.rank < 2 for operand in (query, key, value)):
-        return by_backend(result, _ATTENTION)
-    batch = broadcast([Layout(operand.dims[:-2]) for operand in (query, key, value)])
-    if batch is not None:
-        result = sized([*batch.dims, *result.dims[-2:]])
-    return by_backend(result, _ATTENTION) if result.rank == 4 else result
+    operands = (query, key, value)
+    if all(operand.rank is not None and operand.rank > 1 for operand in operands):
+        batch = broadcast([Layout(operand.dims[:-2]) for operand in operands])
+        if batch is not None:
+            result = sized([*batch.dims, *result.dims[-2:]])
+    is_fused = all(operand.rank in (None, 4) for operand in operands)
+    return by_backend(result, _ATTENTION) if is_fused else result
 
 
 @op(
