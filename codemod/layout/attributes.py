@@ -77,6 +77,8 @@ def _of_one(value: Value, node: ast.Attribute, frame: Frame) -> Value:
         case Foreign(array=Tensor() as array) if node.attr == "T":
             turned = lift(rules()["numpy.transpose"], [array], {}, frame.place(node))
             return Foreign(value.kind, value.views, turned if isinstance(turned, Tensor) else None)
+        case Foreign(kind) if kind == SUPER:
+            return _of_super(value, node, frame)
         case Foreign(views=views) if node.attr not in _ARRAY_METHODS:
             return Foreign("an attribute", views)
         case _:
@@ -212,6 +214,17 @@ def _of_method(function: Function, value: Instance, node: ast.Attribute, frame: 
     if decorators & {"property", "cached_property", "functools.cached_property"}:
         return frame.interpreter.call_function(replace(function, bound=value), [], {}, node, frame)
     return function if "staticmethod" in decorators else replace(function, bound=value)
+
+
+SUPER = "super()"
+
+
+def _of_super(value: Value, node: ast.Attribute, frame: Frame) -> Value:
+    this = frame.state.names.get("self")
+    if not isinstance(this, Instance) or node.attr.startswith("__"):
+        return Method(value, node.attr)
+    function = frame.interpreter.method_after(this.of, frame.active[-1], node.attr)
+    return _of_method(function, this, node, frame) if function is not None else Method(value, node.attr)
 
 
 def _of_class(value: Class, node: ast.Attribute, frame: Frame) -> Value:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from codemod.layout import sites
-from codemod.layout.attributes import FLUENT, as_tensor, attribute_of, parameter, rank_of, shape_of
+from codemod.layout.attributes import FLUENT, SUPER, as_tensor, attribute_of, parameter, rank_of, shape_of
 from codemod.layout.frame import Frame
 from codemod.layout.ops.lift import as_index, as_size, bind, lift
 from codemod.layout.ops.rule import Alias, Rule, rules
@@ -214,7 +214,7 @@ def _has_methods(value: Value, name: str, frame: Frame) -> bool:
     """True where `value.name(...)` calls a method that is not looked up further."""
     if isinstance(value, Instance):
         return name.startswith(("register_", "add_module")) and frame.interpreter.method(value.of, name) is None
-    return isinstance(value, Tensor | Unknown | Number | Foreign)
+    return isinstance(value, Tensor | Unknown | Number | Foreign) and value != Foreign(SUPER)
 
 
 def _arguments(node: ast.Call, frame: Frame) -> list[tuple[Arguments, frozenset[Condition]]]:
@@ -292,8 +292,24 @@ def _call_instance(callee: Instance, node: ast.Call, arguments: Arguments, frame
             function = replace(function, bound=callee)
             return frame.interpreter.call_function(function, arguments[0], arguments[1], node, frame)
     returned = _returned(node, frame)
+    module = _torch_module(callee, 0, frame)
+    if module is not None:
+        return _call_module(module, arguments[0], arguments[1], node, frame)
     frame.interpreter.see_missing(callee.of, returned)
     return returned
+
+
+def _torch_module(of: Instance, within: int, frame: Frame) -> Module | None:
+    """The object as the torch.nn module that its class is made from."""
+    name = frame.interpreter.torch_module(of.of, within)
+    rule = rules().get(name) if name is not None else None
+    if name is None or rule is None:
+        return None
+    if of.positional is not None and frame.interpreter.method(of.of, "__init__") is None:
+        return Module(name, of.positional, of.keywords, of.label)
+    names = (*(parameter.name for parameter in rule.constructor), "inplace")
+    given = ((n, Unknown(f"what `{of.label}.{n}` is", name=f"{of.label}.{n}")) for n in names)
+    return Module(name, (), tuple(given), of.label)
 
 
 def _construct(callee: Class, node: ast.Call, arguments: Arguments, frame: Frame) -> Value:
@@ -486,7 +502,7 @@ _TENSOR_METHODS: dict[str, Callable[[Tensor, ast.Call, Sequence[Value], Frame], 
     "as_subclass": _as_subclass,
 }
 
-_SUPER = "super()"
+_OTHER_SUPER = "another class's super()"
 _HELPER = "_chunked_bmm.chunked_bmm"
 """What the chunk-bmm transform writes in place of torch.bmm."""
 _WRITING_OPERATORS = frozenset(
@@ -512,8 +528,14 @@ def _call_foreign(receiver: Foreign, name: str, node: ast.Call, arguments: Argum
         frame.notebook.write(receiver.views, f"written by numpy's `{name}`", node.lineno)
     if name in sites.DECIDED:
         sites.observe_foreign(receiver, node, frame)
-    if receiver.kind == _SUPER:
+    if receiver.kind == _OTHER_SUPER:
         return _returned(node, frame)
+    if receiver.kind == SUPER:
+        this = frame.state.names.get("self")
+        module = _torch_module(this, frame.active[-1], frame) if isinstance(this, Instance) else None
+        if name != "forward" or module is None or arguments[2]:
+            return _returned(node, frame)
+        return _call_module(module, arguments[0], arguments[1], node, frame)
     rule = rules().get(f"numpy.{name}")
     if receiver.array is not None and rule is not None:
         positional, keywords, _ = arguments
@@ -746,7 +768,14 @@ def _setattr(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str,
 
 
 def _super(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:
-    return Foreign(_SUPER)
+    match node.args, positional:
+        case [], _:
+            return Foreign(SUPER)
+        case [_, ast.Name(id="self")], [Class(of, _, program), _]:
+            is_own = frame.active[-1] in map(id, program.own_methods(of).values())
+            return Foreign(SUPER if is_own else _OTHER_SUPER)
+        case _:
+            return Foreign(_OTHER_SUPER)
 
 
 def _parameter(node: ast.Call, positional: Sequence[Value], keywords: Mapping[str, Value], frame: Frame) -> Value:

@@ -45,6 +45,14 @@ class Interpreter(Protocol):
         """The methods of that name of subclasses in the same file."""
         ...
 
+    def method_after(self, of: Class, within: int, name: str) -> Function | None:
+        """What `super().name` is of an object of the class, in its method with this id."""
+        ...
+
+    def torch_module(self, of: Class, within: int) -> str | None:
+        """The torch.nn module whose `forward` calls of the object run, or of `super()` in the method with this id."""
+        ...
+
     def is_managed(self, of: Class, name: str) -> bool:
         """Is what is bound to the attribute not what is read there?"""
         ...

@@ -333,6 +333,12 @@ class FileInterpreter:
     def overriding(self, of: Class, name: str) -> list[Function]:
         return self._members.overriding(of, name)
 
+    def method_after(self, of: Class, within: int, name: str) -> Function | None:
+        return self._members.method_after(of, within, name)
+
+    def torch_module(self, of: Class, within: int) -> str | None:
+        return self._members.torch_module(of, within)
+
     def is_managed(self, of: Class, name: str) -> bool:
         return self._members.is_managed(of, name)
 

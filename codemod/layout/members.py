@@ -37,6 +37,11 @@ from codemod.layout.value import (
 BINDERS_AT_MOST = 4
 """Methods that bind an attribute; of one that more do nothing is known."""
 
+_OF_CALLS = frozenset({"forward", "__call__"})
+_OF_FORWARD = frozenset({"_conv_forward", "_output_padding"})
+"""Methods that the `forward` of torch's modules goes through."""
+_PLAIN_BASES = frozenset({"object", "torch.nn.Module", "abc.ABC", "typing.Generic"})
+
 
 class Runner(Protocol):
     """What runs the statements that bind them."""
@@ -84,6 +89,29 @@ class Members:
             )
         return self._methods[key]
 
+    def method_after(self, of: Class, within: int, name: str) -> Function | None:
+        """What `super().name` is of an object of the class, in its method with this id.
+
+        None where a base that is not followed, or the order of bases of a subclass, may bring another.
+        """
+        program = of.program
+        below = (Class(node, node.name, program) for node in program.overridden.get(id(of.node), ()))
+        found = [self._after(line, within, name) for line in map(self.lineage, (of, *below))]
+        own = found[0]
+        return own if own is not None and all(f is not None and f.node is own.node for f in found) else None
+
+    def _after(self, line: Sequence[Class], within: int, name: str) -> Function | None:
+        owned = [base.program.own_methods(base.node) for base in line]
+        owner = next((i for i, own in enumerate(owned) if within in map(id, own.values())), len(line))
+        at = next((i for i in range(owner + 1, len(line)) if name in owned[i]), None)
+        if at is None:
+            return None
+        if any(not _PLAIN_BASES.issuperset(self._outside(base)) for base in line[owner:at]):
+            return None
+        if any(base.program.binds(base.node, name) for base in line[: at + 1]):
+            return None
+        return Function(owned[at][name], f"{line[at].qualified_name}.{name}", line[at].program)
+
     def overriding(self, of: Class, name: str) -> list[Function]:
         program = of.program
         own = self.method(of, name)
@@ -107,10 +135,36 @@ class Members:
             name = dotted(node)
             if name in of.program.classes:
                 yield Class(of.program.classes[name], name, of.program)
-            elif self._runner.is_deep and name.partition(".")[0] in of.program.imports:
-                found = self._runner.defined(of.program.resolve(name), of.program)
+            elif name.partition(".")[0] in of.program.imports:
+                found = self._base(of.program.resolve(name), of)
                 if isinstance(found, Class):
                     yield found
+
+    def torch_module(self, of: Class, within: int) -> str | None:
+        """The torch.nn module whose `forward` calls of the object run, or of `super()` in the method with this id.
+
+        None where one of the user's comes first, and where another base may bring one.
+        """
+        line = self.lineage(of)
+        methods = [base.program.own_methods(base.node) for base in line]
+        at = next((i for i, own in enumerate(methods) if within in map(id, own.values())), -1)
+        is_own = any(not _OF_CALLS.isdisjoint(own) for own in methods[at + 1 :])
+        if is_own or any(not _OF_FORWARD.isdisjoint(own) for own in methods):
+            return None
+        outside = {name for base in line for name in self._outside(base)} - _PLAIN_BASES
+        (name, *more) = outside or {""}
+        return name if name.startswith("torch.nn.") and not more else None
+
+    def _outside(self, of: Class) -> Iterator[str]:
+        """Import paths of its bases that are not the user's, as far as files are looked into; empty for any other."""
+        for node in of.node.bases:
+            name = dotted(node)
+            path = of.program.resolve(name)
+            if name not in of.program.classes and not isinstance(self._base(path, of), Class):
+                yield path
+
+    def _base(self, path: str, of: Class) -> Value | None:
+        return self._runner.defined(path, of.program) if self._runner.is_deep else None
 
     def attribute(self, of: Instance, name: str, frame: Frame) -> Value | None:
         key = (of, name)
